@@ -28,6 +28,7 @@ __all__ = [
     "Machine",
     "MachineKind",
     "NoAnswers",
+    "Recorder",
     "StoredAnswers",
     "UserFacts",
     "current_user",
@@ -108,7 +109,7 @@ class LiveAnswers(Answers):
             if self.on_ask is not None:
                 self.on_ask(topic)
             self.given[topic] = self._collect(collect)
-        return _opened(topic, self.given[topic])
+        return _opened(self.given[topic])
 
     def _collect(self, collect: Callable[[], Json]) -> Json:
         try:
@@ -126,15 +127,18 @@ class StoredAnswers(Answers):
 
     documents: FrozenMap[Json] = field(default_factory=FrozenMap)
     may_fault: bool = False
+    on_ask: Callable[[str], None] | None = None
 
     def answer(self, topic: str, collect: Callable[[], Json]) -> Json:
         if topic not in self.documents:
             raise UnavailableError(f"the recording holds no answer to {topic!r}", reason_code="not-recorded")
+        if self.on_ask is not None:
+            self.on_ask(topic)
         document = self.documents[topic]
         fault = document.get("fault") if isinstance(document, dict) else None
         if fault is not None:
             _act_out(fault, topic, may_fault=self.may_fault)
-        return _opened(topic, document)
+        return _opened(document)
 
     @property
     def has_faults(self) -> bool:
@@ -142,7 +146,7 @@ class StoredAnswers(Answers):
         return any(isinstance(d, dict) and "fault" in d for d in self.documents.values())
 
 
-def _opened(topic: str, document: Json) -> Json:
+def _opened(document: Json) -> Json:
     if isinstance(document, dict) and "unavailable" in document:
         raise UnavailableError(
             str(document["unavailable"]),
@@ -190,6 +194,14 @@ class Journal:
         self.links.update(other.links)
         self.nodes.update(other.nodes)
         self.folders.update(other.folders)
+
+
+@dataclass
+class Recorder:
+    """What a recording is made of: every read, and every answer of a driver by plugin and topic."""
+
+    journal: Journal = field(default_factory=Journal)
+    documents: dict[str, dict[str, Json]] = field(default_factory=dict)
 
 
 class Machine:
@@ -246,6 +258,13 @@ class Machine:
         """Give the same machine with another deadline."""
         copy = self._copy(plugin=self._plugin)
         copy.deadline = deadline
+        return copy
+
+    def with_journal(self, journal: Journal) -> Machine:
+        """Give the same machine noting its reads."""
+        copy = self._copy(plugin=self._plugin)
+        copy.journal = journal
+        copy._cache = {}
         return copy
 
     def with_environ(self, environ: Mapping[str, str]) -> Machine:
@@ -367,6 +386,12 @@ class Machine:
         functions: tuple[_pci.PciFunction, ...] = self._cached("pci", lambda: _pci.read_functions(self))
         return functions
 
+    def pci_driver(self, function: _pci.PciFunction) -> str | None:
+        """Give the kernel driver bound to one function, None when none is, read once a machine."""
+        key = f"driver:{function.address}"
+        driver: str | None = self._cached(key, lambda: _pci.read_driver(self, function))
+        return driver
+
     def pci_detail(self, function: _pci.PciFunction) -> _pci.PciDetail:
         """Give what the kernel says of one function beyond its ids, read once a machine."""
         key = f"pci:{function.address}"
@@ -417,7 +442,7 @@ def current_user() -> UserFacts:
     return UserFacts(uid=os.getuid(), groups=tuple(sorted(names)))
 
 
-def live_machine(*, timeout_seconds: float | None = 10.0, journal: Journal | None = None) -> Machine:
+def live_machine(*, timeout_seconds: float | None = 10.0) -> Machine:
     """Give the machine this process runs on.
 
     Questions are answered by probe children only; asking in this process says so.
@@ -429,5 +454,4 @@ def live_machine(*, timeout_seconds: float | None = 10.0, journal: Journal | Non
         answers={"*": NoAnswers("drivers are asked in the probe child only")},
         deadline=Deadline(timeout_seconds),
         user=current_user(),
-        journal=journal,
     )

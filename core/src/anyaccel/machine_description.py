@@ -36,7 +36,7 @@ class HostDescription:
     numa_memory_bytes: tuple[int, ...] = (64 << 30,)
     boundary: str = "host"
     kernel: str = "6.8.0-simulated"
-    user: UserFacts = UserFacts(uid=1000, groups=("render", "video"))
+    user: UserFacts = field(default_factory=lambda: UserFacts(uid=1000, groups=("render", "video")))
 
 
 @dataclass(frozen=True)

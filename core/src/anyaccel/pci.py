@@ -139,7 +139,7 @@ def read_detail(machine: Machine, function: PciFunction) -> PciDetail:
     numa_node, numa_reason = _numa(machine, path)
     return PciDetail(
         position=PciPath(function.address, root, bridges, numa_node),
-        driver=_link_name(machine, f"{path}/driver"),
+        driver=machine.pci_driver(function),
         numa_reason=numa_reason,
         link=_link(machine, function, bridges),
         subsystem_vendor_id=read_hex(machine, f"{path}/subsystem_vendor"),
@@ -149,6 +149,11 @@ def read_detail(machine: Machine, function: PciFunction) -> PciDetail:
         iommu_group=_link_name(machine, f"{path}/iommu_group"),
         runtime_status=machine.read_text_or_none(f"{path}/power/runtime_status"),
     )
+
+
+def read_driver(machine: Machine, function: PciFunction) -> str | None:
+    """Give the name of the kernel driver bound to a function, None when none is."""
+    return _link_name(machine, f"{function.path}/driver")
 
 
 def _chain(path: str) -> tuple[str | None, tuple[str, ...]]:
@@ -238,7 +243,7 @@ def _fits(machine: Machine, function: PciFunction, rule: MatchRule) -> bool:
 
 
 def _has_driver(machine: Machine, function: PciFunction, rule: MatchRule) -> bool:
-    return machine.pci_detail(function).driver in rule.drivers
+    return machine.pci_driver(function) in rule.drivers
 
 
 def device_from_function(

@@ -1,0 +1,310 @@
+"""The probe child: one process a plugin, where drivers are asked, may print, hang or crash, and cost only their own rows.
+
+Parent and child share one inherited pipe a direction; nobody else can write to it, so its pickles are our own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import selectors
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from anyaccel.device import Device
+from anyaccel.errors import AccelError
+from anyaccel.machine import Deadline, Journal, LiveAnswers, Machine, StoredAnswers
+
+__all__ = ["ProbeRequest", "ProbeResult", "run_hooks", "run_probes"]
+
+PROGRESS_AFTER_SECONDS = 2.0
+ABANDON_AFTER_SECONDS = 0.5
+OUTPUT_LIMIT = 4096
+_START = "import sys; sys.path[:1] == [''] and sys.path.pop(0); from anyaccel._probe import main; main(sys.argv[1:])"
+"""Starts a child without the current folder on its module path: a file there must not be imported by accident."""
+
+
+@dataclass(frozen=True)
+class ProbeRequest:
+    """What one child shall do: load a plugin and call these hooks in order on this machine."""
+
+    key: str
+    module_name: str
+    machine: Machine
+    devices: tuple[Device, ...]
+    hooks: tuple[str, ...]
+    timeout_seconds: float
+    is_live: bool
+    wants_journal: bool = False
+
+
+@dataclass
+class ProbeResult:
+    """What came of it: answers and errors by hook, what was printed, what went wrong with the child itself."""
+
+    answers: dict[str, Any] = field(default_factory=dict)
+    errors: dict[str, AccelError] = field(default_factory=dict)
+    misdeeds: list[str] = field(default_factory=list)
+    failure: str | None = None
+    hint: str | None = None
+    hook: str | None = None
+    topic: str | None = None
+    documents: dict[str, Any] = field(default_factory=dict)
+    journal: Journal | None = None
+
+    @property
+    def where(self) -> str:
+        """What the child was doing, for a sentence."""
+        return f"asking {self.topic!r} in {self.hook}" if self.topic else f"running {self.hook or 'its start'}"
+
+
+Send = Callable[[str, Any], None]
+
+
+def run_hooks(plugin: Any, request: ProbeRequest, send: Send) -> None:
+    """Call the hooks of one plugin in order; what inspection learns is what the later hooks are given.
+
+    Args: plugin: a loaded `anyaccel.registry.Plugin`. send: takes (kind, value) pairs, see `_Child._take`.
+    """
+    devices = request.devices
+    for hook in request.hooks:
+        send("hook", hook)
+        guarded = plugin.call_guarded(hook, timeout_seconds=None, machine=request.machine, devices=devices)
+        for misdeed in guarded.misdeeds:
+            send("misdeed", f"{misdeed} in {hook}")
+        try:
+            answer = plugin.opened(hook, guarded)
+        except AccelError as error:
+            send("error", (hook, error))
+            continue
+        send("answer", (hook, answer))
+        if hook == "accel_inspect_devices":
+            devices = answer.devices
+
+
+def run_probes(
+    requests: Sequence[ProbeRequest], on_progress: Callable[[str], None] | None = None
+) -> dict[str, ProbeResult]:
+    """Run one child a request, all at once, and give their results by plugin key.
+
+    Children that overrun are killed, then abandoned after half a second. Nothing is left behind when this is interrupted.
+    """
+    children = [_Child(request) for request in requests]
+    try:
+        _serve(children, on_progress)
+    finally:
+        for child in children:
+            child.end()
+    return {child.request.key: child.result for child in children}
+
+
+def _serve(children: Iterable[_Child], on_progress: Callable[[str], None] | None) -> None:
+    selector = selectors.DefaultSelector()
+    running = set(children)
+    for child in running:
+        for source in child.sources:
+            os.set_blocking(source, False)
+            selector.register(source, selectors.EVENT_READ, child)
+    started = time.monotonic()
+    noted = on_progress is None
+    while running:
+        for key, _ in selector.select(timeout=0.1):
+            if not key.data.read(key.fd):
+                selector.unregister(key.fd)
+                key.data.sources.discard(key.fd)
+        now = time.monotonic()
+        for child in [c for c in running if not c.sources or now > c.deadline]:
+            child.finish(is_overrun=bool(child.sources))
+            for source in tuple(child.sources):
+                selector.unregister(source)
+            running.discard(child)
+        if not noted and on_progress is not None and running and now - started > PROGRESS_AFTER_SECONDS:
+            noted = True
+            for child in sorted(running, key=lambda c: c.request.key):
+                on_progress(f"still waiting for plugin {child.request.key!r}, {child.result.where}")
+    selector.close()
+
+
+class _Child:
+    """One running probe and what it has said so far."""
+
+    def __init__(self, request: ProbeRequest) -> None:
+        self.request = request
+        self.result = ProbeResult()
+        self._buffer = b""
+        self._printed = b""
+        self._is_complete = False
+        request_read, request_write = os.pipe()
+        result_read, result_write = os.pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _START, str(request_read), str(result_write)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=(request_read, result_write),
+            env=_child_environ(),
+            start_new_session=True,
+        )
+        os.close(request_read)
+        os.close(result_write)
+        self._result_read = result_read
+        output = self._process.stdout
+        assert output is not None
+        self._output: IO[bytes] = output
+        self.sources = {result_read, output.fileno()}
+        self.deadline = time.monotonic() + request.timeout_seconds
+        _send_request(request_write, request)
+
+    def read(self, source: int) -> bool:
+        """Take what a pipe holds; False when it is closed."""
+        try:
+            data = os.read(source, 65536)
+        except BlockingIOError:
+            return True
+        if source != self._result_read:
+            self._printed = (self._printed + data)[:OUTPUT_LIMIT]
+        else:
+            self._buffer += data
+            self._take_messages()
+        return bool(data)
+
+    def _take_messages(self) -> None:
+        while len(self._buffer) >= 4:
+            (length,) = struct.unpack("!I", self._buffer[:4])
+            if len(self._buffer) < 4 + length:
+                return
+            message, self._buffer = self._buffer[4 : 4 + length], self._buffer[4 + length :]
+            self._take(*pickle.loads(message))
+
+    def _take(self, kind: str, value: Any) -> None:
+        result = self.result
+        if kind == "hook":
+            result.hook, result.topic = value, None
+        elif kind == "topic":
+            result.topic = value
+        elif kind == "misdeed":
+            result.misdeeds.append(value)
+        elif kind == "error":
+            result.errors[value[0]] = value[1]
+        elif kind == "answer":
+            result.answers[value[0]] = value[1]
+        elif kind == "failure":
+            result.failure = value
+        elif kind == "done":
+            result.documents, result.journal = value
+            self._is_complete = True
+
+    def finish(self, *, is_overrun: bool) -> None:
+        """Write down how the child ended."""
+        if self._is_complete or self.result.failure is not None:
+            self._note_prints()
+            return
+        if is_overrun:
+            seconds = f"{self.request.timeout_seconds:.3g} s"
+            self.result.failure = f"the probe hung: no answer within {seconds} while {self.result.where}"
+            self.result.hint = (
+                "a wedged driver usually needs a reboot; raise the limit with --timeout if it is only slow"
+            )
+        else:
+            self.result.failure = f"the probe {self._ending()} while {self.result.where}"
+        self._note_prints()
+
+    def _note_prints(self) -> None:
+        text = self._printed.decode("utf-8", "replace").strip()
+        if text and self.result.failure is not None:
+            self.result.failure += f" (it printed {text.splitlines()[-1][:120]!r})"
+        elif text:
+            self.result.misdeeds.append(f"printed {text.splitlines()[0][:60]!r}")
+
+    def _ending(self) -> str:
+        try:
+            code = self._process.wait(timeout=ABANDON_AFTER_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "closed its pipe"
+        if code >= 0:
+            return f"ended with exit code {code}"
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            return f"was killed by signal {-code}"
+        return f"was killed by signal {-code} ({name})"
+
+    def end(self) -> None:
+        """Kill the child and everything it started, and stop waiting for it after half a second."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        try:
+            self._process.wait(timeout=ABANDON_AFTER_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.result.misdeeds.append(f"left process {self._process.pid} behind, which cannot be killed")
+            self._process.returncode = -signal.SIGKILL
+        self._output.close()
+        os.close(self._result_read)
+
+
+def _child_environ() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+
+
+def _send_request(descriptor: int, request: ProbeRequest) -> None:
+    with os.fdopen(descriptor, "wb") as pipe:
+        try:
+            pickle.dump(request, pipe)
+        except BrokenPipeError:
+            return
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run inside the child: read the request, call the hooks, write messages."""
+    _die_with_parent()
+    with os.fdopen(int(arguments[0]), "rb") as pipe:
+        request: ProbeRequest = pickle.load(pipe)
+    result = os.fdopen(int(arguments[1]), "wb")
+
+    def send(kind: str, value: Any) -> None:
+        message = pickle.dumps((kind, value))
+        result.write(struct.pack("!I", len(message)) + message)
+        result.flush()
+
+    _work(request, send)
+    result.close()
+    os._exit(0)
+
+
+def _die_with_parent() -> None:
+    """Ask the kernel to kill this process when its parent ends (prctl(2), PR_SET_PDEATHSIG = 1)."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL)
+
+
+def _work(request: ProbeRequest, send: Send) -> None:
+    from anyaccel.registry import load_plugin
+
+    answers = _answers(request, lambda topic: send("topic", topic))
+    machine = request.machine.with_answers({request.key: answers}).for_plugin(request.key)
+    machine.deadline = Deadline(request.timeout_seconds)
+    machine.journal = Journal() if request.wants_journal else None
+    try:
+        plugin = load_plugin(request.key, request.module_name)
+    except AccelError as error:
+        send("failure", error.message)
+        return
+    asked = ProbeRequest(**{**request.__dict__, "machine": machine})
+    run_hooks(plugin, asked, send)
+    send("done", (answers.given if isinstance(answers, LiveAnswers) else dict(answers.documents), machine.journal))
+
+
+def _answers(request: ProbeRequest, on_ask: Callable[[str], None]) -> LiveAnswers | StoredAnswers:
+    stored = request.machine.answers.get(request.key)
+    if not request.is_live and isinstance(stored, StoredAnswers):
+        return StoredAnswers(stored.documents, may_fault=True, on_ask=on_ask)
+    return LiveAnswers(on_ask=on_ask)
