@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import select
 import selectors
 import signal
 import struct
@@ -120,8 +121,8 @@ def _serve(children: Iterable[_Child], on_progress: Callable[[str], None] | None
                 selector.unregister(key.fd)
                 key.data.sources.discard(key.fd)
         now = time.monotonic()
-        for child in [c for c in running if not c.sources or now > c.deadline]:
-            child.finish(is_overrun=bool(child.sources))
+        for child in [c for c in running if c.has_ended or now > c.deadline]:
+            child.finish(is_overrun=not child.has_ended)
             for source in tuple(child.sources):
                 selector.unregister(source)
             running.discard(child)
@@ -161,6 +162,11 @@ class _Child:
         self.sources = {result_read, output.fileno()}
         self.deadline = time.monotonic() + request.timeout_seconds
         _send_request(request_write, request)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it said all or is gone; something it started may still hold its pipes open."""
+        return self._is_complete or not self.sources or self._process.poll() is not None
 
     def read(self, source: int) -> bool:
         """Take what a pipe holds; False when it is closed."""
@@ -203,6 +209,7 @@ class _Child:
 
     def finish(self, *, is_overrun: bool) -> None:
         """Write down how the child ended."""
+        self._drain()
         if self._is_complete or self.result.failure is not None:
             self._note_prints()
             return
@@ -215,6 +222,12 @@ class _Child:
         else:
             self.result.failure = f"the probe {self._ending()} while {self.result.where}"
         self._note_prints()
+
+    def _drain(self) -> None:
+        """Take what the pipes still hold, without waiting for more."""
+        for source in self.sources:
+            while select.select([source], [], [], 0)[0] and self.read(source):
+                pass
 
     def _note_prints(self) -> None:
         text = self._printed.decode("utf-8", "replace").strip()

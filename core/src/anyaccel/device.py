@@ -280,7 +280,7 @@ class FamilyView:
         return frozenset(leaf for device_id in device_ids for leaf in self.leaves(device_id))
 
     def find(self, name: str) -> Device:
-        """Find one device by id, uuid, unique prefix of either, or PCI address.
+        """Find one device by id, uuid, unique prefix of either (a uuid's vendor word may be left out), or PCI address.
 
         Raises: DeviceNotFoundError naming the candidates when none or several answer.
         """
@@ -303,11 +303,13 @@ class FamilyView:
         at_address = tuple(d for d in self.devices if d.parent is None and _is_at(d, name))
         if at_address:
             return at_address
-        return tuple(
-            d
-            for d in self.devices
-            if name and (d.id.startswith(name) or (d.uuid is not None and d.uuid.startswith(name)))
-        )
+        return tuple(d for d in self.devices if name and _begins_with(d, name))
+
+
+def _begins_with(device: Device, name: str) -> bool:
+    """Compare with the id, the uuid, and the uuid behind its vendor's prefix (`GPU-`)."""
+    uuid = device.uuid or ""
+    return device.id.startswith(name) or uuid.startswith(name) or uuid.partition("-")[2].startswith(name)
 
 
 def _is_at(device: Device, name: str) -> bool:

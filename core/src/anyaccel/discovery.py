@@ -132,6 +132,7 @@ def discover(
     _apply_policies(works)
     for work in works:
         _resolve(work, machine, boundary)
+    machine = machine.with_deadline(Deadline(None))
     inventory = _assembled(works, registry, machine, boundary)
     unclaimed = tuple(_unclaimed(works, registry, machine, known))
     return replace(inventory, conflicts=conflicts, unclaimed=unclaimed)
@@ -168,6 +169,8 @@ def _settle_conflicts(works: Sequence[_Work], machine: Machine) -> tuple[str, ..
         for work in who:
             if work is not winner:
                 work.devices = _without(work.devices, address)
+                reason = f"what it found belongs to plugin {winner.plugin.key}"
+                work.discovery = replace(work.discovery, reason=work.discovery.reason or reason)
     return tuple(conflicts)
 
 

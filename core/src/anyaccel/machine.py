@@ -178,15 +178,15 @@ class Journal:
 
     def note_path(self, path: str, tree: FileTree) -> str:
         """Note the links that lead from a path to its real one, and give that."""
-        real = tree.resolve(path)
-        folder, name = posixpath.split(posixpath.normpath(path))
-        while name and real != posixpath.normpath(path):
-            parent = tree.resolve(folder)
-            if posixpath.join(parent, name) != real:
-                self.links[posixpath.join(parent, name)] = real
-            path, real = folder, parent
-            folder, name = posixpath.split(path)
-        return tree.resolve(path) if not name else real
+        here = posixpath.normpath(path)
+        real = tree.resolve(here)
+        while here != "/":
+            folder, name = posixpath.split(here)
+            place, target = posixpath.join(tree.resolve(folder), name), tree.resolve(here)
+            if place != target:
+                self.links[place] = target
+            here = folder
+        return real
 
     def merge(self, other: Journal) -> None:
         """Take in what another journal of the same machine noted."""

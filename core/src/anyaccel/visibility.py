@@ -82,14 +82,14 @@ class Gang:
 
 @dataclass(frozen=True)
 class VisibleUnit:
-    """One thing the runtime will count.
+    """One thing the environment leaves.
 
-    Args: ordinal: the number the process will use. device_id: which device it is, None = unknown.
-        leaves: the smallest units it stands for. variable, token: where it came from, None = no mask was set.
-        reason: why device_id is unknown.
+    Args: ordinal: the number the process will use, None = unknown, or granted without a number of its own.
+        device_id: which device it is, None = unknown. leaves: the smallest units it stands for.
+        variable, token: where it came from, None = no mask was set. reason: why one of the first two is None.
     """
 
-    ordinal: int
+    ordinal: int | None
     device_id: str | None
     leaves: tuple[str, ...] = ()
     variable: str | None = None
