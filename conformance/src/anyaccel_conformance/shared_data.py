@@ -22,7 +22,8 @@ def find_shared_folder(name: str, start: Path | None = None) -> Path | None:
 
 
 def _beside_repository(start: Path) -> list[Path]:
-    return [parent.parent / "shared" for parent in start.resolve().parents if (parent / ".git").exists()][:1]
+    here = start.resolve()
+    return [folder.parent / "shared" for folder in (here, *here.parents) if (folder / ".git").exists()][:1]
 
 
 def shared_folder(name: str) -> Path:
