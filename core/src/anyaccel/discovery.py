@@ -14,7 +14,7 @@ from anyaccel.errors import AccelError, PluginContractError, UnavailableError
 from anyaccel.frozen import FrozenMap
 from anyaccel.host import read_boundary, read_host
 from anyaccel.inventory import Inventory, OutcomeStatus, PluginOutcome, UnclaimedHardware
-from anyaccel.machine import Deadline, Machine, Recorder, StoredAnswers, live_machine
+from anyaccel.machine import Answers, Deadline, LiveAnswers, Machine, Recorder, StoredAnswers, live_machine
 from anyaccel.pci import PciFunction, address_key, match_functions
 from anyaccel.registry import Plugin, Registry
 from anyaccel.topology import Boundary, FabricNode, HostParts, Link, TopologyReport
@@ -191,7 +191,11 @@ def _without(devices: tuple[Device, ...], address: str) -> tuple[Device, ...]:
 def _should_isolate(machine: Machine, isolate: bool | None) -> bool:
     if isolate is not None:
         return isolate
-    return machine.is_live or any(isinstance(a, StoredAnswers) and a.has_faults for a in machine.answers.values())
+    return machine.is_live or any(_is_dangerous(answers) for answers in machine.answers.values())
+
+
+def _is_dangerous(answers: Answers) -> bool:
+    return isinstance(answers, LiveAnswers) or (isinstance(answers, StoredAnswers) and answers.has_faults)
 
 
 def _ask(
@@ -237,7 +241,10 @@ def _ask_here(work: _Work, requests: Mapping[str, _probe.ProbeRequest]) -> _prob
         elif kind == "misdeed":
             result.misdeeds.append(value)
 
-    _probe.run_hooks(work.plugin, requests[work.plugin.key], take)
+    request = requests[work.plugin.key]
+    _probe.run_hooks(work.plugin, request, take)
+    answers = request.machine.answers.get(work.plugin.key)
+    result.documents = dict(answers.documents) if isinstance(answers, StoredAnswers) else {}
     return result
 
 

@@ -171,8 +171,9 @@ def list_machines(registry: Registry) -> FrozenMap[Any]:
     """Give the descriptions that plugins ship, by name; each is a file `machines/*.toml` of the plugin's package."""
     found = {}
     for plugin in registry.plugins:
-        folder = files(plugin.module_name.partition(".")[0]) / "machines"
-        if folder.is_dir():
+        package = plugin.module_name.partition(".")[0]
+        folder = files(package) / "machines" if hasattr(sys.modules[package], "__path__") else None
+        if folder is not None and folder.is_dir():
             for entry in sorted(folder.iterdir(), key=lambda e: e.name):
                 if entry.name.endswith(".toml"):
                     found[entry.name.removesuffix(".toml")] = entry
