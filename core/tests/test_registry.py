@@ -9,7 +9,13 @@ from importlib import metadata
 import pytest
 
 from anyaccel import registry as registry_module
-from anyaccel.errors import CapabilityNotSupportedError, PluginContractError, PluginError, PluginLoadError
+from anyaccel.errors import (
+    CapabilityNotSupportedError,
+    PluginContractError,
+    PluginError,
+    PluginLoadError,
+    PluginVersionError,
+)
 from anyaccel.inventory import OutcomeStatus
 from anyaccel.registry import Registry, load_plugin
 
@@ -157,7 +163,7 @@ def test_plugin_of_another_contract_version_is_refused(write_module):
         """
     )
 
-    with pytest.raises(PluginContractError, match=r"contract 9\.0, this anyaccel speaks 1\.0"):
+    with pytest.raises(PluginVersionError, match=r"contract 9\.0, this anyaccel speaks 1\.0"):
         load_plugin("future", name)
 
 

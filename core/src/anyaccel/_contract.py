@@ -3,42 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
 from anyaccel.capabilities import CONTRACT_VERSION, Declaration, SupportState
 from anyaccel.device import Device, Discovery, Inspection
-from anyaccel.errors import PluginContractError
-from anyaccel.machine_description import SimulatedFamily
-from anyaccel.metrics import Finding, Reading
-from anyaccel.resources import AnySet, LegalSets, Refusal
-from anyaccel.topology import TopologyReport
-from anyaccel.visibility import EnvironmentChange, Resolution
+from anyaccel.errors import PluginContractError, PluginVersionError
 
 __all__ = ["check_answer", "check_contract_version", "check_declaration", "check_discovery", "check_inspection"]
 
 _Complain = Callable[[str, str], PluginContractError]
 
-_RESULTS: Mapping[str, tuple[tuple[type, ...], str]] = {
-    "accel_declare": ((Declaration,), "DEC-001"),
-    "accel_discover_devices": ((Discovery,), "DISC-001"),
-    "accel_inspect_devices": ((Inspection,), "INSP-001"),
-    "accel_describe_topology": ((TopologyReport,), "TOPO-001"),
-    "accel_resolve_visibility": ((Resolution,), "VIS-008"),
-    "accel_visibility_environment": ((EnvironmentChange,), "VIS-001"),
-    "accel_validate_request": ((AnySet, LegalSets, Refusal), "VAL-001"),
-    "accel_read_metrics": ((tuple,), "MET-001"),
-    "accel_diagnose": ((tuple,), "DIA-001"),
-    "accel_observe_runtime": ((tuple,), "OBS-001"),
-    "accel_simulate": ((SimulatedFamily,), "SIM-001"),
-    "accel_filter_devices": ((Mapping,), "FIL-001"),
+_RESULTS: Mapping[str, tuple[str, str]] = {
+    "accel_declare": ("anyaccel.capabilities:Declaration", "DEC-001"),
+    "accel_discover_devices": ("anyaccel.device:Discovery", "DISC-001"),
+    "accel_inspect_devices": ("anyaccel.device:Inspection", "INSP-001"),
+    "accel_describe_topology": ("anyaccel.topology:TopologyReport", "TOPO-001"),
+    "accel_resolve_visibility": ("anyaccel.visibility:Resolution", "VIS-008"),
+    "accel_visibility_environment": ("anyaccel.visibility:EnvironmentChange", "VIS-001"),
+    "accel_validate_request": ("anyaccel.resources:AnySet LegalSets Refusal", "VAL-001"),
+    "accel_read_metrics": ("builtins:tuple", "MET-001"),
+    "accel_diagnose": ("builtins:tuple", "DIA-001"),
+    "accel_observe_runtime": ("builtins:tuple", "OBS-001"),
+    "accel_simulate": ("anyaccel.machine_description:SimulatedFamily", "SIM-001"),
+    "accel_filter_devices": ("collections.abc:Mapping", "FIL-001"),
+}
+"""What each hook answers, by name: modules that a command does not need are not imported for it."""
+
+_ITEMS: Mapping[str, str] = {
+    "accel_read_metrics": "anyaccel.metrics:Reading",
+    "accel_diagnose": "anyaccel.metrics:Finding",
+    "accel_observe_runtime": "builtins:str",
 }
 
-_ITEMS: Mapping[str, type] = {"accel_read_metrics": Reading, "accel_diagnose": Finding, "accel_observe_runtime": str}
+
+def _types(names: str) -> tuple[type, ...]:
+    module, _, classes = names.partition(":")
+    return tuple(getattr(import_module(module), name) for name in classes.split())
 
 
 def check_answer(plugin: str, hook: str, answer: Any) -> None:
     """Raise PluginContractError unless an answer has the type its hook promises."""
-    types, requirement = _RESULTS[hook]
+    names, requirement = _RESULTS[hook]
+    types = _types(names)
     if not isinstance(answer, types):
         wanted = " or ".join(cls.__name__ for cls in types)
         raise PluginContractError(
@@ -47,7 +54,7 @@ def check_answer(plugin: str, hook: str, answer: Any) -> None:
             hook=hook,
             requirement=requirement,
         )
-    item = _ITEMS.get(hook)
+    item = _types(_ITEMS[hook])[0] if hook in _ITEMS else None
     if item is not None and not _all_are(item, answer):
         raise PluginContractError(
             f"plugin {plugin!r} returned something else than {item.__name__} inside the tuple of {hook}",
@@ -75,10 +82,10 @@ def check_declaration(key: str, declaration: Declaration) -> None:
 
 
 def check_contract_version(plugin: str, declaration: Declaration) -> None:
-    """Raise PluginContractError for a plugin written for another major version of the contract."""
+    """Raise PluginVersionError for a plugin written for another major version of the contract."""
     theirs, ours = declaration.contract_version, CONTRACT_VERSION
     if theirs.partition(".")[0] != ours.partition(".")[0]:
-        raise PluginContractError(
+        raise PluginVersionError(
             f"plugin {plugin!r} was written for contract {theirs}, this anyaccel speaks {ours}",
             plugin=plugin,
             hook="accel_declare",

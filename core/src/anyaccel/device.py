@@ -296,14 +296,18 @@ class FamilyView:
         )
 
     def candidates(self, name: str) -> tuple[Device, ...]:
-        """Give every device that answers to a name; an exact match leaves the prefixes out."""
+        """Give every device that answers to a name.
+
+        An exact match leaves the prefixes out, and a device the parts below it that begin alike.
+        """
         exact = tuple(d for d in self.devices if name in (d.id, d.uuid))
         if exact:
             return exact
         at_address = tuple(d for d in self.devices if d.parent is None and _is_at(d, name))
         if at_address:
             return at_address
-        return tuple(d for d in self.devices if name and _begins_with(d, name))
+        found = {d.id: d for d in self.devices if name and _begins_with(d, name)}
+        return tuple(d for d in found.values() if not any(a in found for a in self.ancestors(d.id)))
 
 
 def _begins_with(device: Device, name: str) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from anyaccel import _contract, _probe
+from anyaccel import _contract
 from anyaccel.capabilities import MatchRule
 from anyaccel.device import Blocks, Condition, Device, DeviceState, Discovery, FamilyView, Inspection
 from anyaccel.errors import AccelError, PluginContractError, UnavailableError
@@ -18,7 +18,10 @@ from anyaccel.machine import Answers, Deadline, LiveAnswers, Machine, Recorder, 
 from anyaccel.pci import PciFunction, address_key, match_functions
 from anyaccel.registry import Plugin, Registry
 from anyaccel.topology import Boundary, FabricNode, HostParts, Link, TopologyReport
-from anyaccel.visibility import Resolution
+
+if TYPE_CHECKING:
+    from anyaccel import _probe
+    from anyaccel.visibility import Resolution
 
 __all__ = ["DISCOVER_TIMEOUT_SECONDS", "KnownFamily", "discover"]
 
@@ -204,10 +207,15 @@ def _ask(
     is_isolated: bool,
     on_progress: Callable[[str], None] | None,
 ) -> Mapping[str, _probe.ProbeResult]:
-    requests = {work.plugin.key: _request(work, machine) for work in works if work.devices and _hooks(work.plugin)}
+    askable = [work for work in works if work.devices and _hooks(work.plugin)]
+    if not askable:
+        return {}
+    from anyaccel import _probe
+
+    requests = {work.plugin.key: _request(work, machine) for work in askable}
     if is_isolated:
         return _probe.run_probes(tuple(requests.values()), on_progress)
-    return {work.plugin.key: _ask_here(work, requests) for work in works if work.plugin.key in requests}
+    return {work.plugin.key: _ask_here(work, requests) for work in askable}
 
 
 def _hooks(plugin: Plugin) -> tuple[str, ...]:
@@ -215,6 +223,8 @@ def _hooks(plugin: Plugin) -> tuple[str, ...]:
 
 
 def _request(work: _Work, machine: Machine) -> _probe.ProbeRequest:
+    from anyaccel import _probe
+
     plugin = work.plugin
     left = machine.deadline.seconds_left()
     limit = plugin.declaration.probe_timeout_seconds
@@ -231,6 +241,8 @@ def _request(work: _Work, machine: Machine) -> _probe.ProbeRequest:
 
 
 def _ask_here(work: _Work, requests: Mapping[str, _probe.ProbeRequest]) -> _probe.ProbeResult:
+    from anyaccel import _probe
+
     result = _probe.ProbeResult()
 
     def take(kind: str, value: Any) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "PluginContractError",
     "PluginError",
     "PluginLoadError",
+    "PluginVersionError",
     "RecordingError",
     "ResourceError",
     "ResourceUnavailableError",
@@ -98,6 +99,12 @@ class PluginContractError(PluginError):
         super().__init__(f"{message} [{requirement}]", plugin=plugin, distribution=distribution, hint=hint)
         self.hook = hook
         self.requirement = requirement
+
+
+class PluginVersionError(PluginContractError):
+    """A plugin was written for another major version of the contract."""
+
+    code = "plugin-contract-version"
 
 
 class CapabilityNotSupportedError(PluginError):

@@ -6,21 +6,23 @@ A plugin is a module whose functions carry `@hookimpl`. It may leave every hook 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pluggy
 
-from anyaccel.capabilities import CONTRACT_VERSION, Declaration
-from anyaccel.device import Device, Discovery, FamilyView, Inspection
-from anyaccel.metrics import Finding, Reading
-from anyaccel.resources import RequestAnswer, ResourceRequest
-from anyaccel.topology import TopologyReport
-from anyaccel.visibility import EnvironmentChange, Gang, Resolution, Selection
+from anyaccel.capabilities import CONTRACT_VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from anyaccel.capabilities import Declaration
+    from anyaccel.device import Device, Discovery, FamilyView, Inspection
     from anyaccel.machine import Machine
     from anyaccel.machine_description import MachineDescription, SimulatedFamily
+    from anyaccel.metrics import Finding, Reading
+    from anyaccel.resources import RequestAnswer, ResourceRequest
+    from anyaccel.topology import TopologyReport
+    from anyaccel.visibility import EnvironmentChange, Gang, Resolution, Selection
 
 __all__ = ["CONTRACT_VERSION", "PROJECT_NAME", "hookimpl", "hookspec"]
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from anyaccel.device import Device, FamilyView
 from anyaccel.frozen import FrozenMap
 from anyaccel.machine import MachineKind
 from anyaccel.topology import FabricNode, HostParts, Link, PairLevel, PciPath, pci_level
-from anyaccel.visibility import Resolution
+
+if TYPE_CHECKING:
+    from anyaccel.visibility import Resolution
 
 __all__ = ["Inventory", "OutcomeStatus", "PluginOutcome", "UnclaimedHardware", "generation_of"]
 
@@ -188,5 +189,8 @@ def _link_worth(link: Link) -> tuple[int, int]:
 
 def generation_of(devices: tuple[Device, ...]) -> str:
     """Give the digest of a set of devices: 16 hex digits over ids, parents and uuids."""
+    import hashlib
+    import json
+
     facts = [(d.id, d.parent, d.uuid, list(d.pci_addresses)) for d in devices]
     return hashlib.sha256(json.dumps(facts, separators=(",", ":")).encode()).hexdigest()[:16]
