@@ -1,0 +1,118 @@
+"""`accel-cli discover`: one row a device, and why one is not usable."""
+
+from __future__ import annotations
+
+import click
+
+from anyaccel.device import Device
+from anyaccel.inventory import Inventory
+from anyaccel_cli.documents import discover_document
+from anyaccel_cli.exit_codes import epilog
+from anyaccel_cli.failures import NothingMatchedError, WrongUsageError
+from anyaccel_cli.looking import exit_code, look, report_broken
+from anyaccel_cli.machine_options import MachineOptions, machine_options, select_option
+from anyaccel_cli.notes import device_hints, mask_hints, nothing_hint
+from anyaccel_cli.output import Output, csv_text, json_text, lines_text
+from anyaccel_cli.output_options import output_options
+from anyaccel_cli.rows import (
+    Column,
+    columns_named,
+    csv_rows,
+    default_columns,
+    device_rows,
+    header_lines,
+    is_empty,
+    nothing_lines,
+    summary_line,
+    unclaimed_lines,
+    wide_columns,
+)
+from anyaccel_cli.selection import select
+
+__all__ = ["command"]
+
+
+@click.command(
+    "discover",
+    epilog=epilog(
+        "accel-cli discover --vendor nvidia --format wide",
+        "accel-cli discover --select state=ready --format ids",
+    ),
+)
+@select_option
+@click.option("--columns", metavar="A,B,...", help="Columns of the table or CSV, in this order.")
+@click.option("--all", "is_all", is_flag=True, help="Rows for integrated parts even when there is nothing else.")
+@machine_options
+@output_options("table", "wide", "json", "csv", "ids")
+def command(
+    machine: MachineOptions, output: Output, expressions: tuple[str, ...], columns: str | None, is_all: bool
+) -> int:
+    """List the accelerators of this machine and say why one is not usable.
+
+    One row a device, with the number the vendor's own tools use, and as soon as a mask such as CUDA_VISIBLE_DEVICES is set
+    the number a process started here would use. Parts of a device stand indented below it.
+    """
+    chosen = _columns(columns, output)
+    inventory = look(machine, output)
+    report_broken(inventory)
+    devices, problem = _devices(inventory, expressions)
+    is_nothing = not expressions and (not inventory.devices or (is_empty(inventory) and not is_all))
+    output.result(_text(output, inventory, devices, chosen, is_nothing=is_nothing))
+    for hint in _hints(inventory, devices, is_nothing=is_nothing):
+        output.hint(hint)
+    if problem is not None and inventory.is_complete:
+        raise problem
+    return exit_code(inventory, is_empty=is_nothing or problem is not None)
+
+
+def _columns(text: str | None, output: Output) -> tuple[Column, ...] | None:
+    if text is None:
+        return None
+    if output.options.format in ("json", "ids"):
+        raise WrongUsageError(f"--columns has no meaning for --format {output.options.format}")
+    return columns_named(tuple(name.strip() for name in text.split(",")))
+
+
+def _devices(
+    inventory: Inventory, expressions: tuple[str, ...]
+) -> tuple[tuple[Device, ...], NothingMatchedError | None]:
+    """Select devices; that nothing matches is said after the rest, since JSON is one document in any case."""
+    try:
+        return select(inventory, expressions).shown, None
+    except NothingMatchedError as error:
+        return (), error
+
+
+def _text(
+    output: Output,
+    inventory: Inventory,
+    devices: tuple[Device, ...],
+    chosen: tuple[Column, ...] | None,
+    *,
+    is_nothing: bool,
+) -> str:
+    format_ = output.options.format
+    if format_ == "json":
+        return json_text(discover_document(inventory, devices))
+    if format_ == "ids":
+        return lines_text(() if is_nothing else (device.id for device in devices))
+    columns = chosen or (wide_columns() if format_ == "wide" else default_columns(inventory))
+    if format_ == "csv":
+        titles = [column.csv_title or column.name for column in columns]
+        return csv_text(titles, () if is_nothing else csv_rows(inventory, devices, columns))
+    if is_nothing:
+        return lines_text((*header_lines(inventory), *nothing_lines(inventory), *unclaimed_lines(inventory)))
+    return _table_text(output, inventory, devices, columns) if devices else ""
+
+
+def _table_text(output: Output, inventory: Inventory, devices: tuple[Device, ...], columns: tuple[Column, ...]) -> str:
+    rows = device_rows(inventory, devices, columns, is_verbose=output.options.is_verbose)
+    return (
+        lines_text(header_lines(inventory))
+        + output.table(columns, rows)
+        + lines_text((*unclaimed_lines(inventory), summary_line(inventory, devices)))
+    )
+
+
+def _hints(inventory: Inventory, devices: tuple[Device, ...], *, is_nothing: bool) -> tuple[str, ...]:
+    return nothing_hint(inventory) if is_nothing else (*mask_hints(inventory), *device_hints(devices))

@@ -1,0 +1,89 @@
+"""From options to an inventory: what `discover` and `topology` do before they show anything."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from anyaccel_cli.exit_codes import ExitCode
+from anyaccel_cli.machine_options import MachineOptions, narrowed, open_machine
+from anyaccel_cli.notes import ignored_masks, mask_notes
+from anyaccel_cli.output import Output, print_error
+
+if TYPE_CHECKING:
+    from anyaccel.inventory import Inventory
+    from anyaccel.registry import Registry
+
+__all__ = ["current_registry", "exit_code", "look", "report_broken"]
+
+
+def current_registry() -> Registry:
+    """Give the plugins of this run: those handed in by whoever called the command line, or those installed."""
+    given: Registry | None = click.get_current_context().obj
+    if given is not None:
+        return given
+    from anyaccel.registry import Registry
+
+    return Registry.installed()
+
+
+def look(options: MachineOptions, output: Output) -> Inventory:
+    """Look at the machine that the options describe, and say on stderr what concerns no single device.
+
+    Returns: the inventory; its notes are those that were said.
+    """
+    from anyaccel.discovery import discover
+    from anyaccel_cli.known_hardware import known_families
+
+    started = time.monotonic()
+    registry = current_registry()
+    wanted = narrowed(registry, options.vendors)
+    machine = open_machine(options, registry)
+    inventory = discover(
+        machine,
+        wanted,
+        timeout_seconds=options.timeout_seconds,
+        on_progress=output.note,
+        known=known_families(),
+    )
+    output.detail(f"looked at this machine for {time.monotonic() - started:.2f} s")
+    inventory = _of_vendors(inventory, frozenset(options.vendors))
+    notes = (*ignored_masks(machine, registry, os.environ), *inventory.notes, *mask_notes(inventory))
+    for note in notes:
+        output.note(note)
+    return replace(inventory, notes=notes)
+
+
+def _of_vendors(inventory: Inventory, vendors: frozenset[str]) -> Inventory:
+    """Leave out what concerns other vendors: they were not looked for, so nothing true can be said of them."""
+    if not vendors:
+        return inventory
+    return replace(
+        inventory,
+        views=tuple(view for view in inventory.views if view.family in vendors),
+        outcomes=tuple(outcome for outcome in inventory.outcomes if outcome.plugin in vendors),
+        unclaimed=tuple(hardware for hardware in inventory.unclaimed if hardware.plugin in vendors),
+    )
+
+
+def report_broken(inventory: Inventory) -> None:
+    """Name every broken plugin and every contradiction between plugins on stderr."""
+    from anyaccel.inventory import OutcomeStatus
+
+    for outcome in inventory.outcomes:
+        if outcome.status is OutcomeStatus.BROKEN:
+            source = f" ({outcome.distribution} {outcome.version})" if outcome.distribution else ""
+            print_error(f"plugin {outcome.plugin!r}{source} is broken: {outcome.reason}", outcome.hint)
+    for conflict in inventory.conflicts:
+        print_error(conflict)
+
+
+def exit_code(inventory: Inventory, *, is_empty: bool) -> ExitCode:
+    """Give the exit code: a broken plugin outweighs an empty result, which may be empty because of it."""
+    if not inventory.is_complete:
+        return ExitCode.BROKEN_PLUGIN
+    return ExitCode.NOTHING if is_empty else ExitCode.DONE

@@ -1,0 +1,288 @@
+"""The one place that prints: results to stdout or a file, notes, hints and errors to stderr.
+
+Results are handed over whole and written once, so that a reader never sees half a document and a file is written whole
+or not at all. rich is imported for tables only, and only here.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from anyaccel_cli.text import escape, fit_encoding
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from anyaccel_cli.table import Heading, Row
+
+__all__ = [
+    "Output",
+    "OutputOptions",
+    "csv_text",
+    "json_text",
+    "lines_text",
+    "print_error",
+    "table_text",
+    "wants_color",
+]
+
+_GAP = 2
+_INDENT = 4
+_FOLDABLE = frozenset({"model", "driver", "id", "uuid", "parent", "nodes", "label", "reason", "title", "distribution"})
+_NARROWEST = 8
+_STYLES: Mapping[str, str] = {
+    "ready": "green",
+    "unknown": "yellow",
+    "busy": "yellow",
+    "hidden": "bright_black",
+    "asleep": "bright_black",
+    "partitioned": "cyan",
+    "denied": "magenta",
+    "blocked": "magenta",
+    "unusable": "red",
+    "lost": "red",
+}
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """How results are wanted.
+
+    Args: format: table, wide, json, csv, ids or a command's own. file: None = stdout. color: auto, always or never.
+        is_quiet: no notes. is_verbose: more of them.
+    """
+
+    format: str = "table"
+    file: str | None = None
+    color: str = "auto"
+    is_quiet: bool = False
+    is_verbose: bool = False
+
+
+class Output:
+    """Where the result, the notes and the hints of one command go."""
+
+    def __init__(self, options: OutputOptions) -> None:
+        self.options = options
+        self.has_color = wants_color(options.color, os.environ, is_terminal=self._is_terminal())
+
+    def _is_terminal(self) -> bool:
+        return self.options.file is None and sys.stdout is not None and sys.stdout.isatty()
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the terminal, None = not a terminal, so there is no limit."""
+        return shutil.get_terminal_size().columns if self._is_terminal() else None
+
+    @property
+    def is_ascii(self) -> bool:
+        """Whether the reader may only get ASCII."""
+        return not _encoding(sys.stdout).lower().replace("-", "").startswith("utf")
+
+    def result(self, text: str) -> None:
+        """Write the result of the command; called once."""
+        text = fit_encoding(text, _encoding(sys.stdout))
+        if self.options.file is None:
+            _write(text, sys.stdout)
+        else:
+            _write_file(self.options.file, text.encode(_encoding(sys.stdout)))
+
+    def table(self, columns: Sequence[Heading], rows: Sequence[Row]) -> str:
+        """Give a table as text for this output's width and colour."""
+        return table_text(columns, rows, width=self.width, has_color=self.has_color)
+
+    def note(self, text: str) -> None:
+        """Say something beside the result, unless quiet."""
+        if not self.options.is_quiet:
+            _print_line("note", text)
+
+    def hint(self, text: str) -> None:
+        """Say what could be done next, unless quiet."""
+        if not self.options.is_quiet:
+            _print_line("hint", text)
+
+    def detail(self, text: str) -> None:
+        """Say something that only --verbose wants."""
+        if self.options.is_verbose:
+            _print_line("note", text)
+
+
+def print_error(message: str, hint: str | None = None) -> None:
+    """Say on stderr what went wrong and, when known, what to do."""
+    _print_line("error", message)
+    if hint:
+        _print_line("hint", hint)
+
+
+def _print_line(word: str, text: str) -> None:
+    if sys.stderr is not None:
+        _write(fit_encoding(f"{word}: {escape(text)}\n", _encoding(sys.stderr)), sys.stderr)
+
+
+def _write(text: str, stream: TextIO | None) -> None:
+    if stream is None:
+        return
+    stream.write(text)
+    stream.flush()
+
+
+def _encoding(stream: TextIO | None) -> str:
+    return getattr(stream, "encoding", None) or "utf-8"
+
+
+def wants_color(choice: str, environ: Mapping[str, str], *, is_terminal: bool) -> bool:
+    """Decide about colour: the option beats the environment, NO_COLOR beats CLICOLOR_FORCE, both beat the terminal.
+
+    Example: wants_color("auto", {"NO_COLOR": "1"}, is_terminal=True) is False
+    """
+    if choice != "auto":
+        return choice == "always"
+    if environ.get("NO_COLOR"):
+        return False
+    if environ.get("CLICOLOR_FORCE", "0") not in ("", "0"):
+        return True
+    return is_terminal and environ.get("TERM") != "dumb"
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    """Give a document as JSON: ASCII only, so that no reader and no terminal can stumble; keys as they stand."""
+    return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def lines_text(lines: Iterable[str]) -> str:
+    """Give plain lines as text, each made safe for a terminal."""
+    return "".join(f"{escape(line)}\n" for line in lines)
+
+
+def csv_text(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Give rows as CSV (RFC 4180 quoting, line feeds), text made safe for a terminal."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(titles)
+    writer.writerows([escape(cell) for cell in row] for row in rows)
+    return buffer.getvalue()
+
+
+def table_text(
+    columns: Sequence[Heading], rows: Sequence[Row], *, width: int | None = None, has_color: bool = False
+) -> str:
+    """Give rows as a table without frame; the lines below a row stand indented under it.
+
+    Args: width: of the terminal, None = as wide as needed; long columns are folded to fit.
+    """
+    safe = [[escape(cell) for cell in row.cells] for row in rows]
+    widths = _column_widths(columns, safe, width)
+    total = sum(widths) + _GAP * (len(widths) - 1)
+    console, buffer = _console(max(total, width or 0) if width else None, has_color=has_color)
+    table = _new_table(columns, widths, has_header=True)
+    for row, cells in zip(rows, safe, strict=True):
+        _add_row(table, columns, cells, row.state)
+        if row.below:
+            console.print(table)
+            for line in row.below:
+                _print_below(console, escape(line))
+            table = _new_table(columns, widths, has_header=False)
+    if table.rows or not rows:
+        console.print(table)
+    return "".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
+
+
+def _console(width: int | None, *, has_color: bool) -> tuple[Console, io.StringIO]:
+    from rich.console import Console
+
+    buffer = io.StringIO()
+    console = Console(
+        file=buffer,
+        width=width or 1 << 16,
+        force_terminal=has_color,
+        color_system="standard" if has_color else None,
+        no_color=not has_color,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        legacy_windows=False,
+        _environ={},
+    )
+    return console, buffer
+
+
+def _column_widths(columns: Sequence[Heading], cells: Sequence[Sequence[str]], limit: int | None) -> list[int]:
+    from rich.cells import cell_len
+
+    titles = [column.title for column in columns]
+    widths = [max(cell_len(row[place]) for row in (titles, *cells)) for place in range(len(columns))]
+    excess = 0 if limit is None else sum(widths) + _GAP * (len(widths) - 1) - limit
+    while excess > 0:
+        foldable = [p for p, c in enumerate(columns) if c.name in _FOLDABLE and widths[p] > _NARROWEST]
+        if not foldable:
+            break
+        widest = max(foldable, key=lambda place: widths[place])
+        widths[widest] -= 1
+        excess -= 1
+    return widths
+
+
+def _new_table(columns: Sequence[Heading], widths: Sequence[int], *, has_header: bool) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, show_header=has_header, header_style="")
+    for column, width in zip(columns, widths, strict=True):
+        side: Any = "right" if column.is_right else "left"
+        table.add_column(_styled(column.title, "bold"), justify=side, width=width, overflow="fold")
+    return table
+
+
+def _add_row(table: Any, columns: Sequence[Heading], cells: Sequence[str], state: str) -> None:
+    style = _STYLES.get(state, "")
+    table.add_row(*(_styled(cell, style if c.name == "state" else "") for c, cell in zip(columns, cells, strict=True)))
+
+
+def _styled(text: str, style: str) -> Any:
+    """Colour the words alone: the blanks that fill a column stay plain, so that they can be cut off at a line's end."""
+    from rich.text import Text
+
+    return Text.assemble((text, style))
+
+
+def _print_below(console: Console, line: str) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.print(Padding(Text(line), (0, 0, 0, _INDENT), expand=False))
+
+
+def _write_file(name: str, content: bytes) -> None:
+    """Write a file whole or not at all: beside its place first, then renamed over it."""
+    path = Path(name)
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
+    path = path.resolve()
+    descriptor, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        Path(unfinished).chmod(_mode_for(path))
+        Path(unfinished).replace(path)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+
+
+def _mode_for(path: Path) -> int:
+    """Give the rights the file has, or those a new file would get."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
