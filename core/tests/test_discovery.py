@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -367,3 +368,33 @@ def test_fault_answers_are_acted_out_by_the_child(write_toy, pci_machine):
     inventory = discover(pci_machine(*CARDS, answers=answers), Registry.of(write_toy(planted(body))))
 
     assert "killed by signal 11 (SIGSEGV) while asking 'library'" in outcome(inventory).reason
+
+
+def test_late_print_of_an_abandoned_plugin_does_not_reach_stdout(write_module, pci_machine, monkeypatch, capsys):
+    """A plugin that was given up cannot write into the program's output afterwards; the program itself can."""
+    monkeypatch.setattr(discovery_module, "DISCOVER_TIMEOUT_SECONDS", 0.2)
+    late = write_module(
+        """
+        import time
+        from anyaccel.capabilities import Declaration
+        from anyaccel.hookspec import hookimpl
+
+        @hookimpl
+        def accel_declare():
+            return Declaration(key="late", title="Late")
+
+        @hookimpl
+        def accel_discover_devices(machine):
+            time.sleep(0.6)
+            print("late noise")
+        """
+    )
+    streams = (sys.stdout, sys.stderr)
+
+    discover(pci_machine(), Registry.of(late))
+    time.sleep(0.8)
+    print("own words")
+    sys.stdout.flush()
+    sys.stdout, sys.stderr = streams
+
+    assert capsys.readouterr().out == "own words\n"

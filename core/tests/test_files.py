@@ -153,3 +153,28 @@ def test_journal_rebuilds_what_was_read():
     assert again.resolve(path) == "/sys/devices/pci0000:00/0000:00:01.0"
     assert again.read_text(f"{path}/vendor") == "0x10de"
     assert not again.exists("/etc/motd")
+
+
+def test_memory_tree_holds_empty_folders_and_nodes():
+    """Folders without files and device files are listed; a device file reads as nothing."""
+    tree = MemoryTree(nodes={"/dev/x0": NodeFact(0o666)}, folders=("/sys/empty",))
+
+    assert tree.list_folder("/") == ("dev", "sys")
+    assert tree.list_folder("/sys/empty") == ()
+    assert tree.read_bytes("/dev/x0") == b""
+    assert tree.node("/dev/x0").mode == 0o666
+    with pytest.raises(NotADirectoryError):
+        tree.list_folder("/dev/x0")
+    with pytest.raises(FileNotFoundError):
+        tree.node("/dev/x1")
+
+
+def test_folder_tree_takes_recorded_rights_first(tmp_path):
+    """Rights that were recorded stand over those of the plain file that represents a device."""
+    make_folder(tmp_path, [("dev/x0", ""), ("dev/x1", "")])
+    tree = FolderTree(tmp_path, {"/dev/x0": NodeFact(0o660, "0", "render")})
+
+    assert tree.node("/dev/x0").group == "render"
+    assert tree.node("/dev/x1").can_open is None
+    assert tree.list_folder("/dev") == ("x0", "x1")
+    assert tree.resolve("/") == "/"

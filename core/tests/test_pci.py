@@ -276,3 +276,32 @@ def test_open_node_has_no_condition():
 
     assert node_condition(machine, "/dev/x0", is_container=True) is None
     assert node_condition(machine, "/dev/x1", is_container=True) is None
+
+
+def test_address_that_is_none_sorts_last():
+    """Text that is no address stands behind every address."""
+    assert address_key("nonsense") > address_key("ffffffff:ff:1f.7")
+
+
+def test_group_numbers_are_named_where_the_system_knows_them():
+    """Group 0 is root; an unknown number stays a number; text stays text; nothing is unknown."""
+    from anyaccel.pci import group_name
+
+    assert group_name("0") == "root"
+    assert group_name("987654") == "987654"
+    assert group_name("render") == "render"
+    assert group_name(None) == "unknown"
+
+
+def test_rank_orders_levels():
+    """Nearest first."""
+    assert PairLevel.SELF.rank < PairLevel.SAME_SWITCH.rank < PairLevel.UNKNOWN.rank
+
+
+def test_device_id_narrows_a_rule():
+    """A rule with device ids takes no other."""
+    folder = f"{ROOT}/0000:01:00.0"
+    machine = machine_of([(folder, "0x10de", "0x030200")])
+
+    assert match_functions(machine, [MatchRule(vendor_id=0x10DE, device_ids=(0x2330,))])
+    assert not match_functions(machine, [MatchRule(vendor_id=0x10DE, device_ids=(0x1AF1,))])
