@@ -179,7 +179,7 @@ class _Machine:
             if is_placed and link.bytes_per_second_each_way is not None:
                 table = speeds.setdefault(link.kind, {})
                 for pair in ((link.a, link.b), (link.b, link.a)):
-                    table[pair] = table.get(pair, 0) + link.bytes_per_second_each_way // 1_000_000
+                    table[pair] = max(table.get(pair, 0), link.bytes_per_second_each_way // 1_000_000)
         for kind, table in speeds.items():
             ends = [end for end in self.ends if any(end == a for a, _ in table)]
             yield from self._matrix(_MATRIX_NAMES.get(kind, f"{kind.capitalize()}Bandwidth"), ends, table)
