@@ -278,3 +278,13 @@ def test_archive_is_written_whole_or_not_at_all(tmp_path):
         write_recording(MemoryTree({"/machine.json": b"{}"}), tmp_path / "missing" / "x.tar.gz")
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_recording_of_a_root_names_no_folder_of_its_maker(write_toy, pci_machine):
+    """The path under which a root was opened may hold a user's name; only its last part is kept."""
+    machine = pci_machine(*CARDS)
+    machine.name = "/home/jane/server-7/"
+
+    _, content = record(machine, Registry.of(write_toy()))
+
+    assert json.loads(content.files["/machine.json"])["name"] == "server-7"

@@ -269,7 +269,7 @@ def pack_machine(machine: Machine) -> MemoryTree:
 def _packed(machine: Machine, tree: MemoryTree, documents: Mapping[str, Mapping[str, Any]]) -> MemoryTree:
     meta = {
         "format": FORMAT,
-        "name": machine.name,
+        "name": posixpath.basename(machine.name.rstrip("/")),
         "is_simulated": machine.is_simulated,
         "environ": dict(sorted(machine.environ.items())),
         "user": {"uid": machine.user.uid, "groups": list(machine.user.groups)},
