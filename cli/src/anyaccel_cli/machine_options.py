@@ -187,7 +187,10 @@ def _opened(options: MachineOptions, registry: Registry) -> Machine:
     if options.replay is not None:
         from anyaccel.recording import open_recording
 
-        return open_recording(options.replay)
+        machine = open_recording(options.replay)
+        if not machine.is_simulated:
+            machine.name = options.replay
+        return machine
     if options.simulate is not None:
         return simulated_machine(options.simulate, registry)
     from anyaccel.machine import live_machine

@@ -21,7 +21,7 @@ _COMMANDS: dict[str, str] = {
     "topology": "Show how accelerators, NUMA nodes and network cards are connected.",
     "plugins": "List the installed plugins and their state.",
     "record": "Write what this machine says of its accelerators to a file.",
-    "simulate": "List imaginary machines or write one to a folder.",
+    "simulate": "List imaginary machines, or write one to a folder.",
     "completion": "Print the completion script of a shell.",
 }
 """Every command with its line in the help; its module is imported only when it is called."""
@@ -137,8 +137,10 @@ def _usage_message(error: click.UsageError) -> str:
 
 
 def _usage_hint(error: click.UsageError) -> str | None:
+    from anyaccel_cli.text import nearest_hint
+
     if isinstance(error, click.NoSuchOption) and error.possibilities:
-        return f"did you mean {' or '.join(sorted(error.possibilities))}?"
+        return nearest_hint(error.option_name, error.possibilities)
     return f"see {error.ctx.command_path} --help" if error.ctx is not None else None
 
 

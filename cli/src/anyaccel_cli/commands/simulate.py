@@ -50,7 +50,9 @@ def _list(output: Output, registry: Registry) -> int:
 
     machines = [find_machine(name, registry) for name in list_machines(registry)]
     if output.options.format == "json":
-        output.result(json_text({"schema": schema_of("accel-simulate"), "machines": [_document(m) for m in machines]}))
+        output.result(
+            json_text({"schema": schema_of("accel-simulate-list"), "machines": [_document(m) for m in machines]})
+        )
     elif not machines:
         output.result(lines_text(("no installed plugin brings an imaginary machine",)))
     else:
