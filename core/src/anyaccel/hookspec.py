@@ -117,7 +117,7 @@ def accel_visibility_environment(  # type: ignore[empty-body]
     Raises: SelectionNotExpressibleError rather than a nearest set; NotGrantedError for devices outside the grant in environ.
     Budget: 10 ms.
     Requirements: VIS-001, VIS-002, VIS-003, VIS-004, VIS-005, VIS-006, VIS-007, VIS-009.
-    Example: accel_visibility_environment(view, Selection(()), {}, None).set[0][0] == "EXAMPLE_CORES_PER_UNIT"
+    Example: accel_visibility_environment(view, Selection(("example:0000:41:00.0/0",)), {}, None).set[0][1] == "2"
     """
 
 
@@ -159,7 +159,7 @@ def accel_diagnose(machine: Machine, devices: tuple[Device, ...]) -> tuple[Findi
     Raises: UnavailableError when nothing can be asked.
     Budget: the declared probe timeout.
     Requirements: DIA-001.
-    Example: accel_diagnose(machine, devices)[0].check == "example.driver"
+    Example: accel_diagnose(machine, devices)[0].check == "example.driver.answers"
     """
 
 
@@ -173,7 +173,7 @@ def accel_observe_runtime(machine: Machine) -> tuple[str, ...]:  # type: ignore[
     Raises: UnavailableError when the runtime is not here.
     Budget: 60 s.
     Requirements: OBS-001.
-    Example: accel_observe_runtime(machine) == ("EX-410000000000",)
+    Example: accel_observe_runtime(machine)[0] == "EX-0000410000-0"
     """
 
 

@@ -1,0 +1,3 @@
+"""An imaginary accelerator: the smallest plugin that needs every corner of the contract."""
+
+__version__ = "0.1.0"
