@@ -198,3 +198,10 @@ def partitioned_server(make_gpu: Callable[..., Device], make_inventory: Callable
         for n in range(2)
     ]
     return make_inventory(first, *parts, make_gpu(1))
+
+
+@pytest.fixture
+def example_registry() -> Registry:
+    """A registry of the example plugin, whose imaginary machines use every corner of the contract."""
+    pytest.importorskip("anyaccel_example", reason="the example plugin is not installed")
+    return Registry.of("anyaccel_example.plugin")

@@ -50,9 +50,7 @@ def test_nothing_is_exit_3_with_the_reasons(
 
 
 @pytest.mark.parametrize("format_", ["tree", "dot", "hwloc-xml"])
-def test_every_format_names_both_devices(
-    invoke: Invoke, toy_registry: Registry, toy_root: Path, format_: str
-) -> None:
+def test_every_format_names_both_devices(invoke: Invoke, toy_registry: Registry, toy_root: Path, format_: str) -> None:
     """Each form shows the same devices."""
     text = invoke("topology", "--root", toy_root, "--format", format_, registry=toy_registry).stdout
 

@@ -13,7 +13,7 @@ from typing import Any
 from anyaccel.device import Device
 from anyaccel.inventory import Inventory
 from anyaccel.visibility import Resolution
-from anyaccel_cli.facts import is_visible, main_number, reason_of
+from anyaccel_cli.facts import is_visible, main_number, main_space, reason_of
 from anyaccel_cli.rows import summary_line
 
 __all__ = ["as_json", "discover_document", "machine_document", "schema_of"]
@@ -99,9 +99,27 @@ def _device(device: Device, inventory: Inventory) -> Json:
         "is_counted": device.is_counted,
         "count_reason": device.count_reason,
         "attributes": dict(device.attributes),
-        "unknown": dict(device.unknown),
+        "unknown": _unknown(device, inventory),
         "is_simulated": device.is_simulated,
     }
+
+
+_CAN_BE_UNKNOWN = ("model", "uuid", "memory_bytes", "numa_node", "driver", "driver_version", "is_integrated")
+
+
+def _unknown(device: Device, inventory: Inventory) -> Json:
+    """Give why each null of a device is one; what makes the device unusable also explains what could not be learned."""
+    reasons: dict[str, str] = dict(device.unknown)
+    default = reason_of(device) or "the plugin gives no reason"
+    for name in _CAN_BE_UNKNOWN:
+        if getattr(device, name) is None:
+            reasons.setdefault(name, default)
+    if main_number(device) is None:
+        space = main_space(device)
+        reasons["number"] = "it has no number" if space is None else reasons.get(f"numbers.{space}", default)
+    if inventory.local_cpus(device) is None:
+        reasons["local_cpus"] = reasons.get("numa_node", "the machine does not show the CPUs of its NUMA node")
+    return reasons
 
 
 def _resolution(family: str, resolution: Resolution) -> Json:

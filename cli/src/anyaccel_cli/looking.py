@@ -15,7 +15,7 @@ from anyaccel_cli.notes import ignored_masks, mask_notes
 from anyaccel_cli.output import Output, print_error
 
 if TYPE_CHECKING:
-    from anyaccel.inventory import Inventory
+    from anyaccel.inventory import Inventory, PluginOutcome
     from anyaccel.registry import Registry
 
 __all__ = ["current_registry", "exit_code", "look", "report_broken"]
@@ -76,10 +76,17 @@ def report_broken(inventory: Inventory) -> None:
 
     for outcome in inventory.outcomes:
         if outcome.status is OutcomeStatus.BROKEN:
-            source = f" ({outcome.distribution} {outcome.version})" if outcome.distribution else ""
-            print_error(f"plugin {outcome.plugin!r}{source} is broken: {outcome.reason}", outcome.hint)
+            print_error(_broken_text(outcome), outcome.hint)
     for conflict in inventory.conflicts:
         print_error(conflict)
+
+
+def _broken_text(outcome: PluginOutcome) -> str:
+    """Give the reason, with the plugin and its distribution where the reason does not name them itself."""
+    reason = outcome.reason or "no reason given"
+    name = "" if repr(outcome.plugin) in reason else f"plugin {outcome.plugin!r} is broken: "
+    is_named = outcome.distribution is None or outcome.distribution in reason
+    return f"{name}{reason}{'' if is_named else f' ({outcome.distribution} {outcome.version})'}"
 
 
 def exit_code(inventory: Inventory, *, is_empty: bool) -> ExitCode:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,9 +32,22 @@ _COMMANDS: dict[str, str] = {
 class _Group(click.Group):
     """A group that imports a command when it is asked for, and turns every error into an exit code."""
 
-    def main(self, *args: Any, **extra: Any) -> NoReturn:
-        """Run the command line and exit; the only way out."""
-        sys.exit(_exit_code(lambda: super(_Group, self).main(*args, **{**extra, "standalone_mode": False})))
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> NoReturn:
+        """Run the command line and exit; the only way out.
+
+        click's own `main` turns a broken pipe into exit code 1 and writes to stderr on Ctrl-C, so it is not used.
+        """
+        name = prog_name or "accel-cli"
+        variable = f"_{name}_COMPLETE".replace("-", "_").upper()
+        if os.environ.get(variable):
+            from click.shell_completion import shell_complete
+
+            sys.exit(shell_complete(self, extra, name, variable, os.environ[variable]))
+        sys.exit(_exit_code(lambda: self._call(name, sys.argv[1:] if args is None else args, extra)))
+
+    def _call(self, name: str, args: Sequence[str], extra: dict[str, Any]) -> Any:
+        with self.make_context(name, list(args), **extra) as ctx:
+            return self.invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -62,12 +77,13 @@ class _Group(click.Group):
 
 
 @click.group(
+    "accel-cli",
     cls=_Group,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=f"Exit codes: {EXIT_CODES_HELP}",
 )
-@click.version_option(__version__, "--version", prog_name="accel-cli", message="%(prog)s %(version)s")
+@click.version_option(__version__, "--version", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Find, understand and use AI accelerators of any vendor.
@@ -93,8 +109,8 @@ def _code_of_call(call: Callable[[], Any]) -> int:
 
     try:
         result = call()
-    except click.Abort:
-        return ExitCode.INTERRUPTED
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except click.UsageError as error:
         return _fail(ExitCode.USAGE, _usage_message(error), _usage_hint(error))
     except click.ClickException as error:
@@ -104,6 +120,7 @@ def _code_of_call(call: Callable[[], Any]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
+        _drop_stdout()
         return _fail(ExitCode.FAILED, _system_message(error))
     return result if isinstance(result, int) else ExitCode.DONE
 
@@ -145,13 +162,15 @@ def _usage_hint(error: click.UsageError) -> str | None:
 
 
 def _system_message(error: OSError) -> str:
-    where = f" {error.filename!r}" if error.filename else ""
-    return f"cannot use{where}: {error.strerror or type(error).__name__}"
+    what = f"cannot use {error.filename!r}" if error.filename else "cannot write the result"
+    return f"{what}: {error.strerror or type(error).__name__}"
 
 
 def _drop_stdout() -> None:
     """Send what is still buffered nowhere, so that the interpreter ends without a complaint."""
-    if sys.stdout is not None:
+    if sys.stdout is None:
+        return
+    with contextlib.suppress(io.UnsupportedOperation):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from anyaccel.device import Device, DeviceState
-from anyaccel.inventory import Inventory
+from anyaccel.inventory import Inventory, OutcomeStatus
 from anyaccel.visibility import Resolution, TokenEffect
 
 if TYPE_CHECKING:
@@ -63,5 +63,6 @@ def nothing_hint(inventory: Inventory) -> tuple[str, ...]:
     """Give what could be done when there is nothing to show."""
     if not inventory.outcomes:
         return ("pip install 'anyaccel-cli[all]' installs the plugins",)
-    hints = dict.fromkeys(outcome.hint for outcome in inventory.outcomes if outcome.hint)
+    nothing = (outcome for outcome in inventory.outcomes if outcome.status is OutcomeStatus.NOTHING)
+    hints = dict.fromkeys(outcome.hint for outcome in nothing if outcome.hint)
     return tuple(hints) or ("accel-cli plugins lists what could be found",)

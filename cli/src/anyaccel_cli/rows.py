@@ -77,8 +77,12 @@ def _address_text(device: Device, inventory: Inventory) -> str:
 
 
 def _model_text(device: Device, inventory: Inventory) -> str:
-    model = device.model or (device.label if device.parent else UNKNOWN)
-    return "  " * depth_of(device, inventory) + model
+    """Give the product name; a part of the same or no name of its own is called what the vendor calls it."""
+    if device.parent is None:
+        return device.model or UNKNOWN
+    parent = inventory.view(device.family).device(device.parent)
+    name = device.label if device.model in (None, parent.model) else device.model
+    return "  " * depth_of(device, inventory) + str(name)
 
 
 def _memory_text(device: Device, _: Inventory) -> str:
