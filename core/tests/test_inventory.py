@@ -49,6 +49,14 @@ def test_parts_of_one_card_share_its_package_and_place():
     assert inventory.path_of(parts[1]).address == "0000:01:00.0"
 
 
+def test_two_chips_on_one_function_share_a_package():
+    """Two devices behind one PCI function are near, and still two."""
+    address = "0000:01:00.0"
+    a, b = (Device(f"toy:{address}/{n}", "toy", pci_addresses=(address,)) for n in range(2))
+
+    assert inventory_of((a, b), [(1, "pci0000:00", (), 0)]).pair_level(a, b) is PairLevel.SAME_PACKAGE
+
+
 def test_virtual_machine_without_bridges_knows_no_levels():
     """When a hypervisor hides the tree, every level is unknown, not 'across NUMA'."""
     a, b = card(1), card(2, numa=1)

@@ -147,6 +147,8 @@ class Inventory:
             return PairLevel.SAME_PACKAGE
         path_a, path_b = self.path_of(a), self.path_of(b)
         if path_a is not None and path_b is not None:
+            if path_a.address == path_b.address:
+                return PairLevel.SAME_PACKAGE
             return pci_level(path_a, path_b, hides_tree=self.hides_tree)
         if a.numa_node is None or b.numa_node is None or self.hides_tree:
             return PairLevel.UNKNOWN
