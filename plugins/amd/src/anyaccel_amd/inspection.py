@@ -1,0 +1,184 @@
+"""What inspection adds to discovered devices: error counters of the driver, and amdsmi's answer where it can be had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from anyaccel.device import Condition, Device, DeviceState, Inspection, Scalar
+from anyaccel.errors import UnavailableError
+from anyaccel.frozen import FrozenMap
+from anyaccel.machine import Machine
+from anyaccel_amd.conditions import ErrorCounts, error_conditions, read_error_counts
+from anyaccel_amd.smi_answer import processor_of
+
+__all__ = ["inspect_devices", "may_ask", "with_smi_answer"]
+
+Json = Any
+
+_QUIET = frozenset({"binding-missing", "no-live-questions", "not-recorded"})
+"""Reasons that are no news: amdsmi is an extra, and a copied tree answers nothing."""
+
+_ASLEEP = "it is asleep, and asking would wake it"
+_ERRORS = "attributes.uncorrected_errors"
+
+
+def inspect_devices(machine: Machine, devices: tuple[Device, ...], ask: Json) -> Inspection:
+    """Read the error counters and ask amdsmi.
+
+    Args: ask: gives the answer's document or raises UnavailableError; never called when it could wake a sleeping GPU.
+    """
+    counts = {device.id: _read_counts(machine, device) for device in devices if device.parent is None}
+    counted = tuple(_with_errors(device, counts.get(device.parent or device.id)) for device in devices)
+    sleeping = [device.id for device in devices if device.parent is None and _is_asleep(device)]
+    if sleeping:
+        note = f"amdsmi was not asked: it opens every GPU and would wake {', '.join(sleeping)}"
+        return Inspection(counted, notes=(note,))
+    if not may_ask(devices):
+        return Inspection(counted)
+    try:
+        answer = ask()
+    except UnavailableError as error:
+        return _unanswered(counted, error)
+    return with_smi_answer(counted, answer)
+
+
+def may_ask(devices: Sequence[Device]) -> bool:
+    """Whether amdsmi may be asked: it opens every GPU, which would wake a sleeping one, and tells nothing of integrated ones."""
+    return not any(_is_asleep(device) for device in devices) and not all(device.is_integrated for device in devices)
+
+
+def _is_asleep(device: Device) -> bool:
+    return any(condition.state is DeviceState.ASLEEP for condition in device.conditions)
+
+
+def _unanswered(devices: tuple[Device, ...], error: UnavailableError) -> Inspection:
+    facts: FrozenMap[Scalar] = FrozenMap({"amdsmi": f"{error.reason_code}: {error.message}"})
+    if error.reason_code in _QUIET:
+        return Inspection(devices, facts=facts)
+    hint = f" ({error.hint})" if error.hint else ""
+    return Inspection(devices, notes=(f"amdsmi could not be asked: {error.message}{hint}",), facts=facts)
+
+
+def _read_counts(machine: Machine, device: Device) -> Mapping[str, ErrorCounts] | None:
+    """Read the error counters of one GPU, None where they cannot be asked for."""
+    function = next((f for f in machine.pci_functions() if f.address in device.pci_addresses), None)
+    if function is None or function.is_dead or _is_asleep(device):
+        return None
+    return read_error_counts(machine, function.path)
+
+
+def _with_errors(device: Device, counts: Mapping[str, ErrorCounts] | None) -> Device:
+    """Add the counters to a GPU, and what they mean to it and to its partitions."""
+    if counts is None:
+        why = _ASLEEP if _is_asleep(device) else "its PCI folder is not here"
+        return replace(device, unknown=device.unknown.with_items({_ERRORS: why}))
+    conditions = (*device.conditions, *error_conditions(counts))
+    if device.parent is not None:
+        return replace(device, conditions=conditions)
+    attributes, unknown = _error_attributes(counts)
+    return replace(
+        device,
+        conditions=conditions,
+        attributes=device.attributes.with_items(attributes),
+        unknown=device.unknown.with_items(unknown),
+    )
+
+
+def _error_attributes(counts: Mapping[str, ErrorCounts]) -> tuple[dict[str, Scalar], dict[str, str]]:
+    if not counts:
+        return {}, {_ERRORS: "the driver keeps no error counters for it"}
+    readable = [count for count in counts.values() if count.is_readable]
+    if not readable:
+        return {}, {_ERRORS: "the error counters cannot be read now; the GPU may be in reset"}
+    totals: dict[str, Scalar] = {
+        "uncorrected_errors": sum(count.uncorrected for count in readable),
+        "corrected_errors": sum(count.corrected for count in readable),
+    }
+    return totals, {}
+
+
+def with_smi_answer(devices: Sequence[Device], answer: Json) -> Inspection:
+    """Put amdsmi's answer to the devices it belongs to."""
+    notes: list[str] = []
+    richer = tuple(_with_processor(device, answer, notes) for device in devices)
+    facts: dict[str, Scalar] = {
+        "amdsmi": "answered",
+        "amdsmi_library_version": answer.get("library_version"),
+        "amdsmi_binding_version": answer.get("binding_version"),
+    }
+    return Inspection(richer, notes=tuple(notes), facts=FrozenMap(facts))
+
+
+def _with_processor(device: Device, answer: Json, notes: list[str]) -> Device:
+    address = next(iter(device.pci_addresses), None)
+    row = processor_of(answer, address=address, kfd_node=device.numbers.get("kfd"))
+    if row is None:
+        return device
+    _note_clashes(device, row, notes)
+    unknown = dict(device.unknown)
+    model = device.model or row.get("market_name")
+    memory, version = device.memory_bytes, device.driver_version
+    if memory is None and device.parent is None and row.get("vram_bytes"):
+        memory = int(row["vram_bytes"])
+    version = version or row.get("driver_version")
+    for name, value in (("model", model), ("memory_bytes", memory), ("driver_version", version)):
+        if value is not None:
+            unknown.pop(name, None)
+    is_divided = "partition_count" in device.attributes
+    return replace(
+        device,
+        conditions=(*device.conditions, *_conditions(device, row)),
+        model=model,
+        memory_bytes=memory,
+        driver_version=version,
+        numbers=device.numbers if is_divided else device.numbers.with_items(_numbers(row)),
+        attributes=device.attributes.with_items(_attributes(row)),
+        unknown=FrozenMap(unknown if is_divided else {**unknown, **_reasons(row)}),
+    )
+
+
+def _numbers(row: Mapping[str, Json]) -> dict[str, int | str | None]:
+    return {"hip": row.get("hip_id"), "hsa": row.get("hsa_id")}
+
+
+def _conditions(device: Device, row: Mapping[str, Json]) -> tuple[Condition, ...]:
+    """Give what amdsmi's totals mean where the driver's own counters could not be read."""
+    counts = row.get("errors_counted")
+    if not counts or "uncorrected_errors" in device.attributes or device.parent is not None:
+        return ()
+    total = ErrorCounts(int(counts.get("uncorrected") or 0), int(counts.get("corrected") or 0))
+    return error_conditions({"all blocks": total})
+
+
+def _attributes(row: Mapping[str, Json]) -> dict[str, Scalar]:
+    counts = row.get("errors_counted") or {}
+    found: dict[str, Scalar] = {
+        "market_name": row.get("market_name"),
+        "process_count": row.get("process_count"),
+        "smi_uncorrected_errors": counts.get("uncorrected"),
+        "smi_corrected_errors": counts.get("corrected"),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _reasons(row: Mapping[str, Json]) -> dict[str, str]:
+    told = {"hip_id": "numbers.hip", "hsa_id": "numbers.hsa", "process_count": "attributes.process_count"}
+    problems = row.get("problems") or {}
+    return {
+        place: str(problems.get(name, "amdsmi does not tell it"))
+        for name, place in told.items()
+        if row.get(name) is None
+    }
+
+
+def _note_clashes(device: Device, row: Mapping[str, Json], notes: list[str]) -> None:
+    index, hip = device.numbers.get("index"), row.get("hip_id")
+    if index is not None and hip is not None and index != hip:
+        notes.append(
+            f"{device.id} is number {index} in the KFD order and HIP number {hip} in amdsmi; masks count KFD's"
+        )
+    uuid = row.get("hip_uuid")
+    if device.uuid is not None and uuid and uuid.lower() != device.uuid.lower():
+        notes.append(f"{device.id} has the unique id {device.uuid} in files and {uuid} in amdsmi; the files' is used")

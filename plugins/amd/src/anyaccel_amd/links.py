@@ -1,0 +1,184 @@
+"""Links between GPUs from KFD: xGMI, PCIe peers, and the way between partitions of one package.
+
+The type decides the kind, the weight only ranks: 15 for each xGMI hop between whole GPUs, 13 inside one package, 41 between
+partitions of two GPUs (`kfd_fill_gpu_xgmi_link_to_gpu`, `KFD_CRAT_INTRA_SOCKET_WEIGHT`). A bandwidth of 0 is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from anyaccel.device import Device
+from anyaccel.topology import Link, LinkSource, LinkState, TopologyReport
+from anyaccel_amd.kfd import LINK_PCIE, LINK_XGMI, KfdLink
+from anyaccel_amd.smi_answer import link_kind
+
+__all__ = ["report_from_kfd", "with_smi_links"]
+
+Json = Any
+
+_WEIGHT_PER_HOP = 15
+_MBS = 1_000_000
+_UNKNOWN_BANDWIDTH = "KFD reports bandwidth 0, which means unknown"
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The two directions of one link, merged."""
+
+    ends: tuple[Device, Device]
+    type: int
+    weight: int
+    min_mbs: int
+    max_mbs: int
+    is_enabled: bool
+
+    @property
+    def is_same_package(self) -> bool:
+        a, b = self.ends
+        return a.parent is not None and a.parent == b.parent
+
+
+def report_from_kfd(devices: Sequence[Device], links: Iterable[KfdLink]) -> TopologyReport:
+    """Give every link between two GPUs or partitions once.
+
+    Args: devices: as inspection left them; their KFD number joins. links: as each node tells them.
+    """
+    by_node = {device.numbers.get("kfd"): device for device in devices if device.numbers.get("kfd") is not None}
+    pairs: dict[tuple[str, str, int], _Pair] = {}
+    for link in links:
+        a, b = by_node.get(link.node_from), by_node.get(link.node_to)
+        if a is None or b is None or a is b or link.type not in (LINK_PCIE, LINK_XGMI):
+            continue
+        ends = (a, b) if link.node_from < link.node_to else (b, a)
+        key = (ends[0].id, ends[1].id, link.type)
+        pair = _Pair(ends, link.type, link.weight, link.min_mbs, link.max_mbs, link.is_enabled)
+        pairs[key] = _merged(pairs.get(key), pair)
+    nearest = _nearest_weight(pairs.values())
+    return TopologyReport(links=tuple(_link(pair, nearest) for pair in pairs.values()))
+
+
+def _merged(known: _Pair | None, new: _Pair) -> _Pair:
+    if known is None:
+        return new
+    return replace(
+        known,
+        weight=min(known.weight, new.weight),
+        min_mbs=max(known.min_mbs, new.min_mbs),
+        max_mbs=max(known.max_mbs, new.max_mbs),
+        is_enabled=known.is_enabled and new.is_enabled,
+    )
+
+
+def _nearest_weight(pairs: Iterable[_Pair]) -> int | None:
+    """Give the weight of one hop on this machine: the smallest between two packages."""
+    weights = [pair.weight for pair in pairs if pair.type == LINK_XGMI and not pair.is_same_package]
+    return min(weights, default=None)
+
+
+def _link(pair: _Pair, nearest: int | None) -> Link:
+    if pair.type == LINK_PCIE:
+        speed = (pair.min_mbs or pair.max_mbs) * _MBS or None
+        return _made(pair, "pcie", "PCIE", speed, hops=None)
+    if pair.is_same_package:
+        return _made(pair, "same-package", "PKG", pair.max_mbs * _MBS or None, hops=1)
+    hops = _hops(pair.weight, nearest)
+    why = None if hops is not None else f"weight {pair.weight} is no whole number of hops above {nearest}"
+    return _made(pair, "xgmi", "XGMI", pair.max_mbs * _MBS or None, hops=hops, reason=why)
+
+
+def _made(
+    pair: _Pair, kind: str, label: str, speed: int | None, *, hops: int | None, reason: str | None = None
+) -> Link:
+    reasons = [text for text in (None if speed else _UNKNOWN_BANDWIDTH, reason) if text]
+    return Link(
+        a=pair.ends[0].id,
+        b=pair.ends[1].id,
+        kind=kind,
+        label=label,
+        bytes_per_second_each_way=speed,
+        count=_count(pair) if kind == "xgmi" else None,
+        hops=hops,
+        state=LinkState.UP if pair.is_enabled else LinkState.UNKNOWN,
+        source=LinkSource.READ,
+        reason="; ".join(reasons) or None,
+    )
+
+
+def _hops(weight: int, nearest: int | None) -> int | None:
+    if nearest is None or weight <= 0:
+        return None
+    steps, rest = divmod(weight - nearest, _WEIGHT_PER_HOP)
+    return 1 + steps if rest == 0 else None
+
+
+def _count(pair: _Pair) -> int | None:
+    """Give the number of parallel links: the kernel writes one link's bandwidth as minimum and the sum as maximum."""
+    if pair.min_mbs <= 0 or pair.max_mbs % pair.min_mbs:
+        return None
+    return pair.max_mbs // pair.min_mbs or None
+
+
+def with_smi_links(report: TopologyReport, devices: Sequence[Device], answer: Json) -> TopologyReport:
+    """Add what amdsmi knows and KFD does not: bandwidth of xGMI links, or all links where KFD told none.
+
+    Returns: a report whose notes name the pairs on which the two disagree; KFD's word stands.
+    """
+    told = _smi_kinds(devices, answer)
+    if not report.links:
+        return replace(report, links=tuple(_smi_link(pair, kind) for pair, kind in sorted(told.items())))
+    speeds = _smi_speeds(devices, answer)
+    links = tuple(_with_speed(link, speeds.get(_key(link.a, link.b))) for link in report.links)
+    clashes = [
+        f"amdsmi calls {link.a} – {link.b} {told[key]}, KFD calls it {link.kind}; KFD's word is used"
+        for link in links
+        if (key := _key(link.a, link.b)) in told and link.kind in ("xgmi", "pcie") and told[key] != link.kind
+    ]
+    return replace(report, links=links, notes=(*report.notes, *clashes))
+
+
+def _key(a: str, b: str) -> tuple[str, str]:
+    return (a, b) if a <= b else (b, a)
+
+
+def _smi_kinds(devices: Sequence[Device], answer: Json) -> dict[tuple[str, str], str]:
+    ids = _ids_by_address(devices)
+    kinds = {}
+    for row in answer.get("links", ()):
+        a, b = ids.get(row["a"]), ids.get(row["b"])
+        kind = link_kind(row.get("type"), answer.get("library_version"), call="topology")
+        if a is not None and b is not None and kind is not None:
+            kinds[_key(a, b)] = kind
+    return kinds
+
+
+def _ids_by_address(devices: Sequence[Device]) -> dict[str, str]:
+    return {address: device.id for device in devices for address in device.pci_addresses}
+
+
+def _smi_link(pair: tuple[str, str], kind: str) -> Link:
+    reason = "amdsmi tells the kind only, and KFD told no link"
+    return Link(pair[0], pair[1], kind, kind.upper(), source=LinkSource.READ, reason=reason)
+
+
+def _smi_speeds(devices: Sequence[Device], answer: Json) -> dict[tuple[str, str], int]:
+    """Add up the bandwidth of the links of each pair of GPUs, in bytes a second each way; the binding tells Gbit/s."""
+    ids = _ids_by_address(devices)
+    speeds: dict[tuple[str, str], int] = {}
+    for row in answer.get("processors", ()):
+        here = ids.get(row["address"])
+        for link in row.get("xgmi_links") or ():
+            there = ids.get(link["address"])
+            kind = link_kind(link.get("type"), answer.get("library_version"), call="metrics")
+            if here is None or there is None or here >= there or kind != "xgmi" or not link.get("max_gbits"):
+                continue
+            speeds[(here, there)] = speeds.get((here, there), 0) + link["max_gbits"] * 125_000_000
+    return speeds
+
+
+def _with_speed(link: Link, speed: int | None) -> Link:
+    if speed is None or link.kind != "xgmi" or link.bytes_per_second_each_way is not None or link.hops != 1:
+        return link
+    return replace(link, bytes_per_second_each_way=speed, reason="bandwidth as amdsmi tells it, KFD tells none")
