@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ __all__ = ["known_families"]
 
 def known_families() -> tuple[KnownFamily, ...]:
     """Give every family of the table, in order of key."""
-    text = (files("anyaccel_cli") / "known_hardware.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("known_hardware.json").read_text(encoding="utf-8")
     return tuple(_family(row) for row in json.loads(text)["families"])
 
 

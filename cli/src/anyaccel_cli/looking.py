@@ -12,7 +12,7 @@ import click
 from anyaccel_cli.exit_codes import ExitCode
 from anyaccel_cli.machine_options import MachineOptions, narrowed, open_machine
 from anyaccel_cli.notes import ignored_masks, mask_notes
-from anyaccel_cli.output import Output, print_error
+from anyaccel_cli.output import Output
 
 if TYPE_CHECKING:
     from anyaccel.inventory import Inventory, PluginOutcome
@@ -70,15 +70,15 @@ def _of_vendors(inventory: Inventory, vendors: frozenset[str]) -> Inventory:
     )
 
 
-def report_broken(inventory: Inventory) -> None:
+def report_broken(inventory: Inventory, output: Output) -> None:
     """Name every broken plugin and every contradiction between plugins on stderr."""
     from anyaccel.inventory import OutcomeStatus
 
     for outcome in inventory.outcomes:
         if outcome.status is OutcomeStatus.BROKEN:
-            print_error(_broken_text(outcome), outcome.hint)
+            output.error(_broken_text(outcome), outcome.hint)
     for conflict in inventory.conflicts:
-        print_error(conflict)
+        output.error(conflict)
 
 
 def _broken_text(outcome: PluginOutcome) -> str:

@@ -39,9 +39,12 @@ def _unknown_entries(resolution: Resolution) -> Iterable[str]:
     for token in resolution.tokens:
         if token.effect is TokenEffect.UNKNOWN:
             entries.setdefault((token.variable, token.reason), []).append(token.text)
+    warned = {(report.variable, report.reason) for report in resolution.variables if report.is_warning}
     for (variable, reason), texts in entries.items():
-        word = "entry" if len(texts) == 1 else "entries"
-        yield f"{variable}: what the {word} {', '.join(texts)} would show is unknown: {reason}"
+        if (variable, reason) in warned:
+            continue
+        words = f"entry {texts[0]!r} names" if len(texts) == 1 else f"entries {', '.join(map(repr, texts))} name"
+        yield f"{variable}: what {words} is unknown: {reason}"
 
 
 def mask_hints(inventory: Inventory) -> tuple[str, ...]:

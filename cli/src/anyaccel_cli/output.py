@@ -1,18 +1,14 @@
 """The one place that prints: results to stdout or a file, notes, hints and errors to stderr.
 
 Results are handed over whole and written once, so that a reader never sees half a document and a file is written whole
-or not at all. rich is imported for tables only, and only here.
+or not at all. rich is imported for tables only, and only here; what one format needs is imported when it is asked for.
 """
 
 from __future__ import annotations
 
-import csv
 import io
-import json
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +70,7 @@ class Output:
 
     def __init__(self, options: OutputOptions) -> None:
         self.options = options
+        self._hints: set[str] = set()
         self.has_color = wants_color(options.color, os.environ, is_terminal=self._is_terminal())
 
     def _is_terminal(self) -> bool:
@@ -82,6 +79,8 @@ class Output:
     @property
     def width(self) -> int | None:
         """Columns of the terminal, None = not a terminal, so there is no limit."""
+        import shutil
+
         return shutil.get_terminal_size().columns if self._is_terminal() else None
 
     @property
@@ -107,9 +106,15 @@ class Output:
             _print_line("note", text)
 
     def hint(self, text: str) -> None:
-        """Say what could be done next, unless quiet."""
-        if not self.options.is_quiet:
+        """Say what could be done next, unless quiet or said before."""
+        if not self.options.is_quiet and text not in self._hints:
+            self._hints.add(text)
             _print_line("hint", text)
+
+    def error(self, message: str, hint: str | None = None) -> None:
+        """Say what went wrong beside the result; its hint is part of it."""
+        print_error(message, None if hint in self._hints else hint)
+        self._hints.update([hint] if hint else [])
 
     def detail(self, text: str) -> None:
         """Say something that only --verbose wants."""
@@ -156,6 +161,8 @@ def wants_color(choice: str, environ: Mapping[str, str], *, is_terminal: bool) -
 
 def json_text(document: Mapping[str, Any]) -> str:
     """Give a document as JSON: ASCII only, so that no reader and no terminal can stumble; keys as they stand."""
+    import json
+
     return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
@@ -166,6 +173,8 @@ def lines_text(lines: Iterable[str]) -> str:
 
 def csv_text(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Give rows as CSV (RFC 4180 quoting, line feeds), text made safe for a terminal."""
+    import csv
+
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(titles)
@@ -263,6 +272,8 @@ def _print_below(console: Console, line: str) -> None:
 
 def _write_file(name: str, content: bytes) -> None:
     """Write a file whole or not at all: beside its place first, then renamed over it."""
+    import tempfile
+
     path = Path(name)
     if path.exists() and not path.is_file():
         path.write_bytes(content)

@@ -77,12 +77,12 @@ def _address_text(device: Device, inventory: Inventory) -> str:
 
 
 def _model_text(device: Device, inventory: Inventory) -> str:
-    """Give the product name; a part of the same or no name of its own is called what the vendor calls it."""
+    """Give the product name; of a part only what its name adds to the name of the whole, or the vendor's word for it."""
+    model = device.model or ""
     if device.parent is None:
-        return device.model or UNKNOWN
-    parent = inventory.view(device.family).device(device.parent)
-    name = device.label if device.model in (None, parent.model) else device.model
-    return "  " * depth_of(device, inventory) + str(name)
+        return model or UNKNOWN
+    whole = inventory.view(device.family).device(device.parent).model or ""
+    return "  " * depth_of(device, inventory) + (model.removeprefix(whole).strip() or device.label)
 
 
 def _memory_text(device: Device, _: Inventory) -> str:
@@ -202,18 +202,19 @@ def summary_line(inventory: Inventory, devices: Sequence[Device]) -> str:
     Example: "8 devices: 5 ready, 2 hidden by CUDA_VISIBLE_DEVICES, 1 lost"
     """
     parts = [_level_summary(inventory, devices, level) for level in Level]
-    uncounted = sum(1 for device in devices if _is_top(device) and not device.is_counted)
+    uncounted = sum(1 for device in devices if device.parent is None and not _is_in_summary(device))
     if uncounted:
         parts.append(f"{uncounted} not counted")
     return " · ".join(part for part in parts if part) or "0 devices"
 
 
-def _is_top(device: Device) -> bool:
-    return device.parent is None
+def _is_in_summary(device: Device) -> bool:
+    """Tell what a person would count: a card that is divided or hidden is there, an integrated part or virtual one is not."""
+    return device.is_counted or device.state in (DeviceState.PARTITIONED, DeviceState.HIDDEN)
 
 
 def _level_summary(inventory: Inventory, devices: Sequence[Device], level: Level) -> str | None:
-    here = [device for device in devices if device.level is level and device.is_counted]
+    here = [device for device in devices if device.level is level and _is_in_summary(device)]
     if not here:
         return None
     words = Counter(_state_words(device, inventory) for device in here)

@@ -54,7 +54,7 @@ def command(
     """
     chosen = _columns(columns, output)
     inventory = look(machine, output)
-    report_broken(inventory)
+    report_broken(inventory, output)
     devices, problem = _devices(inventory, expressions)
     is_nothing = not expressions and (not inventory.devices or (is_empty(inventory) and not is_all))
     output.result(_text(output, inventory, devices, chosen, is_nothing=is_nothing))

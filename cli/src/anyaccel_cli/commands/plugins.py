@@ -16,7 +16,7 @@ from anyaccel_cli.exit_codes import ExitCode, epilog
 from anyaccel_cli.failures import WrongUsageError
 from anyaccel_cli.looking import current_registry, look
 from anyaccel_cli.machine_options import MachineOptions, machine_options, narrowed
-from anyaccel_cli.output import Output, csv_text, json_text, lines_text, print_error
+from anyaccel_cli.output import Output, csv_text, json_text, lines_text
 from anyaccel_cli.output_options import output_options
 from anyaccel_cli.table import Heading, Row
 from anyaccel_cli.text import UNKNOWN, counted
@@ -75,7 +75,7 @@ def command(machine: MachineOptions, output: Output, has_devices: bool) -> int:
     output.result(_text(output, entries, has_devices=has_devices))
     failed = [entry for entry in entries if entry.state not in ("loaded", "disabled")]
     for entry in failed:
-        print_error(entry.reason or f"plugin {entry.plugin!r} does not work", entry.hint)
+        output.error(entry.reason or f"plugin {entry.plugin!r} does not work", entry.hint)
     if failed:
         return ExitCode.BROKEN_PLUGIN
     return ExitCode.DONE if entries else ExitCode.NOTHING

@@ -50,7 +50,7 @@ def command(machine: MachineOptions, output: Output, path: str, is_scrubbed: boo
         timeout_seconds=machine.timeout_seconds,
     )
     write_recording(content, path)
-    report_broken(inventory)
+    report_broken(inventory, output)
     output.result(_text(output, inventory, path, file_count=len(content.files), is_scrubbed=is_scrubbed))
     output.hint(f"accel-cli discover --replay {path}")
     return exit_code(inventory, is_empty=False)

@@ -43,7 +43,7 @@ def command(machine: MachineOptions, output: Output, expressions: tuple[str, ...
     each word means stands below it. On a terminal under 80 columns it is a list of pairs.
     """
     inventory = look(machine, output)
-    report_broken(inventory)
+    report_broken(inventory, output)
     matches = select(inventory, expressions) if expressions else Matches(default_devices(inventory), inventory.devices)
     output.result(_text(output, inventory, matches))
     if not matches.chosen:
