@@ -305,3 +305,21 @@ def test_device_id_narrows_a_rule():
 
     assert match_functions(machine, [MatchRule(vendor_id=0x10DE, device_ids=(0x2330,))])
     assert not match_functions(machine, [MatchRule(vendor_id=0x10DE, device_ids=(0x1AF1,))])
+
+
+@pytest.mark.parametrize(
+    ("local", "node"),
+    [("local_cpulist=4-7", 1), ("local_cpus=000000f0", 1), ("local_cpulist=0-7", None), ("local_cpulist=", None)],
+)
+def test_local_cpus_tell_the_node_when_they_are_those_of_one(local, node):
+    """A kernel that gives no node but the CPUs of exactly one has told it; all CPUs tell nothing."""
+    folder = f"{ROOT}/0000:01:00.0"
+    name, _, text = local.partition("=")
+    nodes = "/sys/devices/system/node"
+    files = {f"{folder}/{name}": text, f"{nodes}/node0/cpulist": "0-3", f"{nodes}/node1/cpulist": "4-7"}
+    machine = machine_of([(folder, "0x10de", "0x030200")], files=files)
+
+    detail = machine.pci_detail(machine.pci_functions()[0])
+
+    assert detail.position.numa_node == node
+    assert detail.numa_reason

@@ -406,6 +406,7 @@ def _with_visibility(device: Device, resolution: Resolution) -> Device:
 def _assembled(works: Sequence[_Work], registry: Registry, machine: Machine, boundary: Boundary) -> Inventory:
     views = tuple(work.view(boundary) for work in works if work.devices)
     addresses = {a for view in views for device in view.devices for a in device.pci_addresses}
+    addresses |= {node.pci_address for work in works for node in work.fabric if node.pci_address is not None}
     host = read_host(machine, addresses, boundary) if views else HostParts(boundary=boundary)
     outcomes = sorted((*(work.outcome() for work in works), *registry.failures), key=lambda outcome: outcome.plugin)
     return Inventory(

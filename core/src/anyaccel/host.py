@@ -139,10 +139,25 @@ def _numa_node(machine: Machine, number: int) -> NumaNode:
 
 
 def _node_cpus(machine: Machine, folder: str) -> tuple[int, ...]:
-    listed = machine.read_text_or_none(f"{folder}/cpulist")
+    return _cpus_of(machine, f"{folder}/cpulist", f"{folder}/cpumap")
+
+
+def local_cpus(machine: Machine, path: str) -> tuple[int, ...]:
+    """Give the CPUs the kernel calls local to a PCI function, empty when it does not say."""
+    return _cpus_of(machine, f"{path}/local_cpulist", f"{path}/local_cpus")
+
+
+def node_cpus(machine: Machine) -> dict[int, tuple[int, ...]]:
+    """Give the CPUs of each NUMA node by number, read once a machine."""
+    return machine.cached("node-cpus", lambda: {node.number: node.cpus for node in _numa_nodes(machine)})
+
+
+def _cpus_of(machine: Machine, list_path: str, mask_path: str) -> tuple[int, ...]:
+    """Read CPUs from a list (`0-3`) or, on old kernels, from a mask of 32-bit words."""
+    listed = machine.read_text_or_none(list_path)
     if listed is not None:
         return parse_cpu_list(listed)
-    words = (machine.read_text_or_none(f"{folder}/cpumap") or "").split(",")
+    words = (machine.read_text_or_none(mask_path) or "").split(",")
     try:
         mask = int("".join(word.zfill(8) for word in words), 16)
     except ValueError:

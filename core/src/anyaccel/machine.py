@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from anyaccel import pci as _pci
 from anyaccel.errors import DeadlineExceededError, FileUnavailableError, UnavailableError
@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 Json = Any
+Value = TypeVar("Value")
 
 
 class MachineKind(str, Enum):
@@ -383,29 +384,26 @@ class Machine:
 
     def pci_functions(self) -> tuple[_pci.PciFunction, ...]:
         """Give every PCI function in numeric order of address, read once a machine."""
-        functions: tuple[_pci.PciFunction, ...] = self._cached("pci", lambda: _pci.read_functions(self))
-        return functions
+        return self.cached("pci", lambda: _pci.read_functions(self))
 
     def pci_driver(self, function: _pci.PciFunction) -> str | None:
         """Give the kernel driver bound to one function, None when none is, read once a machine."""
-        key = f"driver:{function.address}"
-        driver: str | None = self._cached(key, lambda: _pci.read_driver(self, function))
-        return driver
+        return self.cached(f"driver:{function.address}", lambda: _pci.read_driver(self, function))
 
     def pci_detail(self, function: _pci.PciFunction) -> _pci.PciDetail:
         """Give what the kernel says of one function beyond its ids, read once a machine."""
-        key = f"pci:{function.address}"
-        detail: _pci.PciDetail = self._cached(key, lambda: _pci.read_detail(self, function))
-        return detail
+        return self.cached(f"pci:{function.address}", lambda: _pci.read_detail(self, function))
 
     def node_condition(self, path: str, *, is_container: bool | None) -> Condition | None:
         """Say what is wrong with a device file a process must open, None when nothing is known to be."""
         return _pci.node_condition(self, path, is_container=is_container)
 
-    def _cached(self, key: str, make: Callable[[], Any]) -> Any:
+    def cached(self, key: str, make: Callable[[], Value]) -> Value:
+        """Give what was made under a key for this machine, making it the first time."""
         if key not in self._cache:
             self._cache[key] = make()
-        return self._cache[key]
+        value: Value = self._cache[key]
+        return value
 
 
 def _file_error(path: str, error: OSError) -> FileUnavailableError:

@@ -180,7 +180,17 @@ def _numa(machine: Machine, path: str) -> tuple[int | None, str | None]:
         if above is not None and above >= 0:
             return above, f"taken from bridge {posixpath.basename(parent)}: {why} for the card itself"
         parent = posixpath.dirname(parent)
-    return None, why
+    node = _node_of_local_cpus(machine, path)
+    return (None, why) if node is None else (node, f"taken from the card's local CPUs: {why} the node itself")
+
+
+def _node_of_local_cpus(machine: Machine, path: str) -> int | None:
+    """Give the one NUMA node whose CPUs are exactly the function's local CPUs."""
+    from anyaccel.host import local_cpus, node_cpus
+
+    cpus = local_cpus(machine, path)
+    nodes = [number for number, of_node in node_cpus(machine).items() if cpus and of_node == cpus]
+    return nodes[0] if len(nodes) == 1 else None
 
 
 def _link(machine: Machine, function: PciFunction, bridges: Sequence[str]) -> PcieLink | None:

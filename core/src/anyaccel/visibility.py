@@ -209,7 +209,12 @@ def number_tokens(texts: Iterable[str]) -> tuple[tuple[str, int | None], ...]:
 
     Example: number_tokens(("0", " 1", "x")) == (("0", 0), (" 1", 1), ("x", None))
     """
-    return tuple((text, int(text) if text.strip().isascii() and text.strip().isdigit() else None) for text in texts)
+    return tuple((text, _plain_number(text.strip())) for text in texts)
+
+
+def _plain_number(text: str) -> int | None:
+    """Read at most eighteen digits: more fits no runtime's number, and thousands would fit no conversion."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
 def resolution_of_all(devices: Sequence[Device], view: FamilyView) -> Resolution:
