@@ -323,3 +323,16 @@ def test_local_cpus_tell_the_node_when_they_are_those_of_one(local, node):
 
     assert detail.position.numa_node == node
     assert detail.numa_reason
+
+
+def test_the_only_node_of_a_machine_is_not_a_guess():
+    """A guest with one node and a card without one keeps it unknown, although all CPUs are that node's."""
+    folder = f"{ROOT}/0000:01:00.0"
+    files = {
+        f"{folder}/numa_node": "-1",
+        f"{folder}/local_cpulist": "0-3",
+        "/sys/devices/system/node/node0/cpulist": "0-3",
+    }
+    machine = machine_of([(folder, "0x10de", "0x030200")], files=files)
+
+    assert machine.pci_detail(machine.pci_functions()[0]).position.numa_node is None

@@ -185,12 +185,16 @@ def _numa(machine: Machine, path: str) -> tuple[int | None, str | None]:
 
 
 def _node_of_local_cpus(machine: Machine, path: str) -> int | None:
-    """Give the one NUMA node whose CPUs are exactly the function's local CPUs."""
+    """Give the one of several NUMA nodes whose CPUs are exactly the function's local CPUs.
+
+    A machine with one node tells nothing: all CPUs are also what the kernel says when it does not know.
+    """
     from anyaccel.host import local_cpus, node_cpus
 
     cpus = local_cpus(machine, path)
-    nodes = [number for number, of_node in node_cpus(machine).items() if cpus and of_node == cpus]
-    return nodes[0] if len(nodes) == 1 else None
+    with_cpus = {number: of_node for number, of_node in node_cpus(machine).items() if of_node}
+    nodes = [number for number, of_node in with_cpus.items() if of_node == cpus]
+    return nodes[0] if len(nodes) == 1 and len(with_cpus) > 1 else None
 
 
 def _link(machine: Machine, function: PciFunction, bridges: Sequence[str]) -> PcieLink | None:
