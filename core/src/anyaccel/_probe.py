@@ -214,7 +214,7 @@ class _Child:
             self._note_prints()
             return
         if is_overrun:
-            seconds = f"{self.request.timeout_seconds:.3g} s"
+            seconds = f"{self.request.timeout_seconds:.2g} s"
             self.result.failure = f"the probe hung: no answer within {seconds} while {self.result.where}"
             self.result.hint = (
                 "a wedged driver usually needs a reboot; raise the limit with --timeout if it is only slow"
