@@ -18,6 +18,7 @@ class RocmCard:
     """One card. None = N/A or not there.
 
     Args: name: the tool's `card0`. pcie_speed_gts, pcie_width: now. numa_node, numa_affinity: as printed, -1 kept as None.
+        node_id: number of the KFD node. guid: KFD's number of the GPU.
     """
 
     name: str
@@ -32,6 +33,8 @@ class RocmCard:
     numa_node: int | None = None
     numa_affinity: int | None = None
     gfx_version: str | None = None
+    node_id: int | None = None
+    guid: int | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ def _card(name: str, fields: Mapping[str, object]) -> RocmCard:
         numa_node=_node(fields, "(Topology) Numa Node"),
         numa_affinity=_node(fields, "(Topology) Numa Affinity"),
         gfx_version=_text(fields, "GFX Version"),
+        node_id=_number(fields, "Node ID"),
+        guid=_number(fields, "GUID"),
     )
 
 
