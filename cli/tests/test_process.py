@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -11,7 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import pytest
+
+termios = pytest.importorskip("termios", reason="terminals of this kind are a thing of POSIX")
 
 Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
 PROGRAM = (sys.executable, "-m", "anyaccel_cli")
@@ -232,30 +236,110 @@ def _opened(trace: Path) -> Iterator[str]:
             yield line.split('"')[1]
 
 
-def test_a_root_opens_nothing_of_this_host(environ: dict[str, str], toy_root: Path, tmp_path: Path) -> None:
-    """Under strace: no path of the host below /sys, /dev, /proc/driver or /etc that says anything about its hardware."""
+def test_a_root_opens_nothing_of_this_host(environ: dict[str, str], tmp_path: Path) -> None:
+    """Under strace: no path of the host that says anything about its hardware, and no library of a vendor."""
     strace = shutil.which("strace")
     if strace is None:
         pytest.skip("strace is not installed")
-    trace = tmp_path / "trace"
-    command = [
-        strace,
-        "-f",
-        "-qq",
-        "-o",
-        str(trace),
-        "-e",
-        "trace=%file",
-        *PROGRAM,
-        "discover",
-        "--root",
-        str(toy_root),
-    ]
-    result = subprocess.run(command, env=environ, capture_output=True, check=False, timeout=20)
+    for package in ("anyaccel_amd", "anyaccel_nvidia"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    root, trace = tmp_path / "amd-server", tmp_path / "trace"
+    families = {**environ, "ANYACCEL_PLUGINS": "amd,nvidia", "CUDA_VISIBLE_DEVICES": "0"}
+    written = [*PROGRAM, "simulate", "amd-mi300x8", "-o", str(root), "-q"]
+    subprocess.run(written, env=families, capture_output=True, check=True, timeout=20)
+    command = [strace, "-f", "-qq", "-o", str(trace), "-e", "trace=%file", *PROGRAM, "discover", "--root", str(root)]
+    result = subprocess.run(command, env=families, capture_output=True, check=False, timeout=20)
     if not trace.exists() or b"ptrace" in result.stderr:
         pytest.skip(f"strace may not trace here: {result.stderr.decode(errors='replace').strip()}")
     foreign = ("/sys/", "/dev/", "/proc/driver", "/proc/cpuinfo", "/proc/self/mountinfo", "/proc/modules")
     allowed = ("/dev/null", "/dev/tty", "/dev/urandom", "/dev/pts")
-    seen = {p for p in _opened(trace) if p.startswith(foreign) and not p.startswith(allowed)}
+    opened = set(_opened(trace))
+    seen = {p for p in opened if p.startswith(foreign) and not p.startswith(allowed)}
+    libraries = {
+        p for p in opened if any(word in p for word in ("libnvidia", "libcuda", "librocm", "libamd", "libhsa"))
+    }
 
-    assert (result.returncode, seen, any(str(toy_root) in p for p in _opened(trace))) == (0, set(), True)
+    assert (result.returncode, seen, libraries) == (0, set(), set())
+    assert b"8 devices" in result.stdout
+    assert b"note: CUDA_VISIBLE_DEVICES of this shell is ignored" in result.stderr
+
+
+def test_three_families_do_not_depend_on_the_hash_seed(environ: dict[str, str]) -> None:
+    """Ten seeds, one document, whatever the plugins keep in sets and dictionaries."""
+    for package in ("anyaccel_amd", "anyaccel_example", "anyaccel_nvidia"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    machine = Path(__file__).parent / "golden" / "three-families.toml"
+    command = [*PROGRAM, "discover", "--simulate", str(machine), "--json"]
+    outputs = {
+        subprocess.run(
+            command,
+            env={**environ, "ANYACCEL_PLUGINS": "amd,example,nvidia", "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            check=True,
+            timeout=20,
+        ).stdout
+        for seed in range(10)
+    }
+
+    assert len(outputs) == 1
+
+
+def _on_terminal(environ: dict[str, str], columns: int, *arguments: str) -> str:
+    """Run the program on a terminal of its own and give what it wrote there."""
+    ours, theirs = os.openpty()
+    termios.tcsetwinsize(theirs, (40, columns)) if hasattr(termios, "tcsetwinsize") else None
+    command = [*PROGRAM, *arguments]
+    process = subprocess.Popen(command, env=environ, stdout=theirs, stderr=subprocess.DEVNULL)
+    os.close(theirs)
+    parts = []
+    with contextlib.suppress(OSError):
+        while part := os.read(ours, 65536):
+            parts.append(part)
+    process.wait(timeout=20)
+    os.close(ours)
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_gets_colour_and_its_width(
+    environ: dict[str, str], tmp_path: Path, toy_source: Callable[..., str], toy_root: Path
+) -> None:
+    """States are coloured, and a long name continues on the next line instead of leaving the terminal."""
+    source = toy_source().replace('model="Toy 1"', 'model="Toy One Hundred with Extra Memory"')
+    (tmp_path / "installed" / "toy_dist.py").write_text(source)
+    text = _on_terminal({**environ, "TERM": "xterm", "COLUMNS": "80"}, 80, "discover", "--root", str(toy_root))
+    lines = click.unstyle(text).splitlines()[1:]
+
+    assert ("\x1b[" in text, max(map(len, lines)) <= 80, [line.strip() for line in lines if "Memory" in line]) == (
+        True,
+        True,
+        ["Extra Memory", "Extra Memory"],
+    )
+
+
+def test_no_color_turns_colour_off_on_a_terminal(environ: dict[str, str], toy_root: Path) -> None:
+    """The variable that every tool knows."""
+    text = _on_terminal({**environ, "TERM": "xterm", "NO_COLOR": "1"}, 120, "discover", "--root", str(toy_root))
+
+    assert ("unusable" in text, "\x1b" in text) == (True, False)
+
+
+def test_a_narrow_terminal_gets_a_list_of_pairs(environ: dict[str, str], toy_root: Path) -> None:
+    """Below 80 columns the matrix becomes a list."""
+    text = _on_terminal({**environ, "TERM": "dumb", "COLUMNS": "79"}, 79, "topology", "--root", str(toy_root))
+
+    assert text.splitlines()[1].split() == ["from", "to", "link", "PCIe"]
+
+
+def test_a_plugin_that_cannot_be_loaded_is_named_with_its_distribution(
+    run: Run, tmp_path: Path, toy_root: Path
+) -> None:
+    """Entry point, distribution with version, and the missing file."""
+    (tmp_path / "installed" / "toy_dist.py").write_text(
+        "raise ImportError('libfoo.so: cannot open shared object file')"
+    )
+    result = run("discover", "--root", toy_root)
+
+    assert (result.returncode, [w in result.stderr for w in (b"toy_dist", b"toy-dist 3.2.1", b"libfoo.so")]) == (
+        4,
+        [True, True, True],
+    )

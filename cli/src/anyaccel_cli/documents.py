@@ -27,13 +27,13 @@ def schema_of(name: str, version: str = "1.0") -> Json:
 
 
 def as_json(value: Any) -> Any:
-    """Give a frozen value of the contract as plain JSON data, its fields in their order."""
+    """Give a frozen value of the contract as plain JSON data: fields in their order, tables in order of key."""
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
         return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {key: as_json(entry) for key, entry in value.items()}
+        return {key: as_json(value[key]) for key in sorted(value)}
     if isinstance(value, (tuple, list)):
         return [as_json(entry) for entry in value]
     return value
@@ -78,7 +78,7 @@ def _device(device: Device, inventory: Inventory) -> Json:
         "uuid": device.uuid,
         "pci_addresses": list(device.pci_addresses),
         "number": main_number(device),
-        "numbers": dict(device.numbers),
+        "numbers": as_json(device.numbers),
         "visible": is_visible(device, inventory).value,
         "visible_ordinal": inventory.visible_ordinal(device),
         "memory_bytes": device.memory_bytes,
@@ -98,7 +98,7 @@ def _device(device: Device, inventory: Inventory) -> Json:
         "is_integrated": device.is_integrated,
         "is_counted": device.is_counted,
         "count_reason": device.count_reason,
-        "attributes": dict(device.attributes),
+        "attributes": as_json(device.attributes),
         "unknown": _unknown(device, inventory),
         "is_simulated": device.is_simulated,
     }
@@ -119,7 +119,7 @@ def _unknown(device: Device, inventory: Inventory) -> Json:
         reasons["number"] = "it has no number" if space is None else reasons.get(f"numbers.{space}", default)
     if inventory.local_cpus(device) is None:
         reasons["local_cpus"] = reasons.get("numa_node", "the machine does not show the CPUs of its NUMA node")
-    return reasons
+    return dict(sorted(reasons.items()))
 
 
 def _resolution(family: str, resolution: Resolution) -> Json:

@@ -161,7 +161,7 @@ def device_rows(
 ) -> tuple[Row, ...]:
     """Give one row a device, in order; a reason that the next row repeats is left to the last of them.
 
-    Args: is_verbose: show every condition, not only the one that makes the state.
+    Args: is_verbose: show every condition, not only the one that makes the state, and why values are unknown.
     """
     reasons = [_reasons(device, is_verbose=is_verbose) for device in devices]
     rows = []
@@ -186,7 +186,8 @@ def _reasons(device: Device, *, is_verbose: bool) -> tuple[str, ...]:
     if not is_verbose:
         return () if reason is None else (reason,)
     noted = (condition.reason for condition in device.conditions)
-    return tuple(dict.fromkeys((*(() if reason is None else (reason,)), *noted)))
+    unknown = (f"{name} is unknown: {why}" for name, why in device.unknown.items())
+    return tuple(dict.fromkeys((*(() if reason is None else (reason,)), *noted, *unknown)))
 
 
 def _folded(reasons: tuple[str, ...], count: int) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ def _device(device: Device, inventory: Inventory) -> Json:
         "pci_path": as_json(path),
         "pcie_link": None if link is None else _pcie_link(link),
         "places": as_json(device.places),
-        "unknown": dict(device.unknown),
+        "unknown": as_json(device.unknown),
     }
 
 
