@@ -52,7 +52,17 @@ def compare_hwloc_document(path: Path, name: str, looker: Looker) -> tuple[Claim
     claims += _gpu_claims(devices, nodes, inventory)
     claims += _host_claims(topology, nodes, read_host(machine, (), read_boundary(machine)))
     claims += _link_claims(topology, devices, inventory)
+    claims += _symmetry_claims(topology.matrices)
     return tuple(claims)
+
+
+def _symmetry_claims(matrices: Iterable[HwlocMatrix]) -> Iterable[Claim]:
+    """Claim that what is printed from one end is printed from the other: bandwidth of links and distance of memory nodes."""
+    for matrix in matrices:
+        if matrix.name in ("NVLinkBandwidth", "NUMALatency"):
+            for a, b in combinations(range(len(matrix.ends)), 2):
+                subject = f"{matrix.name} {matrix.ends[a]} and {matrix.ends[b]}"
+                yield Claim("both directions", subject, matrix.values[a][b], matrix.values[b][a])
 
 
 def _is_gpu(device: HwlocPci) -> bool:

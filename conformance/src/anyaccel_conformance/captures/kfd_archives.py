@@ -165,25 +165,25 @@ def _hive_claims(gpus: Sequence[_Node], inventory: Inventory) -> Iterable[Claim]
 
 
 def _link_claims(gpus: Sequence[_Node], inventory: Inventory) -> Iterable[Claim]:
-    """Compare every link between GPU nodes, each end's word for the other."""
-    units, names = _units(inventory), {}
-    for number, unit in units.items():
-        names[unit.id] = number
-    said, answered = {}, {}
+    """Compare every link between GPU nodes, as each of its two ends tells it; the speed is the far end's word."""
+    names = {unit.id: number for number, unit in _units(inventory).items()}
     numbers = {node.number: node for node in gpus}
-    for node in gpus:
-        for far, table in node.links.items():
-            if far in numbers and far != node.number:
-                said[_pair(node.number, far)] = _said_of(node, numbers[far], table)
+    said = {
+        _ends(node.number, far): _said_of(node, numbers[far], table)
+        for node in gpus
+        for far, table in node.links.items()
+        if far in numbers and far != node.number
+    }
+    answered = {}
     for link in inventory.view(_FAMILY).links:
         a, b = names.get(link.a), names.get(link.b)
         if isinstance(a, int) and isinstance(b, int) and link.kind != "pcie":
-            answered[_pair(a, b)] = (link.kind, link.bytes_per_second_each_way)
+            answered[_ends(a, b)] = answered[_ends(b, a)] = (link.kind, link.bytes_per_second_each_way)
     yield from claim_each("link", said, answered)
 
 
-def _pair(a: int, b: int) -> str:
-    return f"KFD nodes {min(a, b)} and {max(a, b)}"
+def _ends(a: int, b: int) -> str:
+    return f"KFD node {a} to {b}"
 
 
 def _said_of(node: _Node, far: _Node, table: Mapping[str, int]) -> tuple[str, int | None] | None:

@@ -209,6 +209,11 @@ def _link_claims(gpus: Sequence[_Part], inventory: Inventory, family: str) -> It
     }
     names = {device.id: address for address, device in by_address(inventory, (family,)).items()}
     links = [link for link in inventory.view(family).links if link.a in names and link.b in names]
+    ends = {
+        (gpu.address, link.target): link.count for gpu in gpus for link in (gpu.pci.gpu.links if gpu.pci.gpu else ())
+    }
+    for (a, b), count in ends.items():
+        yield Claim("link at both ends", f"{a} to {b}", count, ends.get((str(b), a)))
     yield from claim_each("vendor link", said, {_pair(names[link.a], names[link.b]): link.kind for link in links})
 
 

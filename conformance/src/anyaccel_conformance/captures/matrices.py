@@ -7,7 +7,7 @@ give must be the one that was printed. The tables of `rocm-smi --showtopo` becom
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 
 from anyaccel.device import Device, FamilyView
@@ -44,11 +44,11 @@ def compare_topo_matrix(path: Path) -> tuple[Claim, ...]:
     matrix = parse_topo_matrix(read_text_document(path))
     inventory = inventory_of_matrix(matrix)
     claims = [Claim("written again", "the file", matrix, parse_topo_matrix(write_topo_matrix(matrix)))]
-    for a, b in combinations(matrix.columns, 2):
-        said = matrix.word(a, b)
-        if said is not None:
-            claims.append(Claim("word", f"{a} and {b}", _same_word(said), word_between(inventory, matrix, a, b)))
     for row in matrix.rows:
+        for name, said in zip(matrix.columns, row.words, strict=True):
+            if said is not None:
+                answered = word_between(inventory, matrix, row.name, name)
+                claims.append(Claim("word", f"{row.name} to {name}", _same_word(said), answered))
         claims += _row_claims(row, inventory)
     return tuple(claims)
 
@@ -143,11 +143,11 @@ def compare_rocm_matrix(path: Path, name: str, looker: Looker) -> tuple[Claim, .
     devices = {device.numbers.get("kfd"): device for device in inventory.view("amd").devices}
     claims = [Claim("written again", "the file", topology, parse_rocm_topology(write_rocm_topology(topology)))]
     claims += [health_claim(inventory), Claim("count", "amd", len(topology.gpus), len(devices))]
-    for a, b in combinations(range(len(topology.gpus)), 2):
+    for a, b in permutations(range(len(topology.gpus)), 2):
         ends = devices.get(a + 1), devices.get(b + 1)
         link = None if ends[0] is None or ends[1] is None else inventory.link_between(ends[0], ends[1])
         said = topology.kind(topology.gpus[a], topology.gpus[b])
-        claims.append(Claim("link type", f"GPUs {a} and {b}", said, None if link is None else link.kind.upper()))
+        claims.append(Claim("link type", f"GPU {a} to {b}", said, None if link is None else link.kind.upper()))
     return tuple(claims)
 
 

@@ -30,6 +30,7 @@ _NOT_SUPPORTED = 3
 _SWITCH = 2
 """Return code and remote type in NVIDIA's nvml.h."""
 
+_ROUNDING_BYTES = 3 << 20
 _MODES = {"Disabled": 0, "Enabled": 1}
 _COMPUTE_MODES = {"Default": 0, "Exclusive_Thread": 1, "Prohibited": 2, "Exclusive_Process": 3}
 _SPEEDS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
@@ -47,6 +48,8 @@ def compare_nvidia_smi(path: Path, name: str, looker: Looker) -> tuple[Claim, ..
         device = devices.get(gpu.address)
         if device is None:
             continue
+        claims.append(Claim("bus id", gpu.address, gpu.bus_address or gpu.address, device.pci_addresses[0]))
+        claims += _memory_part_claims(gpu, device.memory_bytes)
         claims.append(Claim("uuid", gpu.address, gpu.uuid, device.uuid))
         claims.append(Claim("model", gpu.address, gpu.product_name, device.model))
         claims.append(Claim("memory", gpu.address, gpu.memory_bytes, device.memory_bytes))
@@ -57,6 +60,13 @@ def compare_nvidia_smi(path: Path, name: str, looker: Looker) -> tuple[Claim, ..
         claims += _link_claims(gpu, inventory)
         claims += _mig_claims(gpu, inventory, device.id)
     return tuple(claims)
+
+
+def _memory_part_claims(gpu: NvidiaSmiGpu, answered: int | None) -> Iterable[Claim]:
+    """Compare with reserved, used and free memory, each rounded to MiB by the tool."""
+    if gpu.memory_parts_bytes is not None:
+        is_near = answered is not None and abs(answered - gpu.memory_parts_bytes) <= _ROUNDING_BYTES
+        yield Claim("memory parts", gpu.address, True, is_near)
 
 
 def _smi_sysfs(log: NvidiaSmiLog) -> FakeSysfs:

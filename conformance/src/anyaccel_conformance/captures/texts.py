@@ -22,7 +22,7 @@ from anyaccel_conformance.readers.foreign import read_text_document
 from anyaccel_conformance.readers.lspci import LspciFunction, lspci_bridges, parse_lspci
 from anyaccel_conformance.readers.udev_db import UdevRecord, parse_udev_db
 
-__all__ = ["compare_lspci", "compare_udev", "lspci_sysfs"]
+__all__ = ["compare_lspci", "compare_udev", "lspci_sysfs", "udev_machine"]
 
 _VENDORS = {
     "NVIDIA Corporation": 0x10DE,
@@ -64,11 +64,22 @@ def compare_lspci(path: Path, name: str, looker: Looker) -> tuple[Claim, ...]:
         claims.append(Claim("driver", address, gpu.driver, device.driver))
         claims.append(Claim("numa", address, gpu.numa_node, device.numa_node))
         claims.append(Claim("bridges", address, lspci_bridges(functions, gpu), position.bridges))
+        claims += _port_claims(functions, gpu, position.numa_node)
         link = links.get(address)
         if gpu.speed_gts is not None:
             claims.append(Claim("link", address, (gpu.speed_gts, gpu.width), link and (link.speed_gts, link.width)))
     claims += _level_claims(inventory, {a: lspci_bridges(functions, g) for a, g in gpus.items()})
     return tuple(claims)
+
+
+def _port_claims(functions: Sequence[LspciFunction], gpu: LspciFunction, numa: int | None) -> Iterable[Claim]:
+    """Compare with the ports above, printed on lines of their own: the same memory node, and the last one's link."""
+    ports = [f for f in functions if f.address in lspci_bridges(functions, gpu)]
+    yield from (
+        Claim("numa of its port", f"{gpu.address} below {port.address}", port.numa_node, numa) for port in ports
+    )
+    if ports and ports[-1].speed_gts is not None:
+        yield Claim("link of its port", gpu.address, (ports[-1].speed_gts, ports[-1].width), (gpu.speed_gts, gpu.width))
 
 
 def lspci_sysfs(functions: Sequence[LspciFunction]) -> FakeSysfs:
@@ -123,9 +134,7 @@ def _level_claims(inventory: Inventory, bridges: Mapping[str, tuple[str, ...]]) 
 def compare_udev(path: Path, name: str, looker: Looker) -> tuple[Claim, ...]:
     """Compare with an exported udev database."""
     records = parse_udev_db(read_text_document(path))
-    functions = {r.properties["PCI_SLOT_NAME"]: r for r in records if r.subsystem == "pci" and "PCI_ID" in r.properties}
-    if not functions:
-        raise CaptureError(f"{path.name!r} holds no PCI function")
+    functions = _udev_functions(records)
     machine = _udev_sysfs(records, functions).machine(name)
     inventory = looker.look(machine)
     gpus = {
@@ -137,6 +146,19 @@ def compare_udev(path: Path, name: str, looker: Looker) -> tuple[Claim, ...]:
     claims += _level_claims(inventory, {address: _udev_bridges(r.path) for address, r in gpus.items()})
     claims += _udev_network_claims(records, inventory)
     return tuple(claims)
+
+
+def udev_machine(path: Path, name: str) -> Machine:
+    """Make a machine of an exported udev database."""
+    records = parse_udev_db(read_text_document(path))
+    return _udev_sysfs(records, _udev_functions(records)).machine(name)
+
+
+def _udev_functions(records: Iterable[UdevRecord]) -> Mapping[str, UdevRecord]:
+    functions = {r.properties["PCI_SLOT_NAME"]: r for r in records if r.subsystem == "pci" and "PCI_ID" in r.properties}
+    if not functions:
+        raise CaptureError("the udev database holds no PCI function")
+    return functions
 
 
 def _udev_family(record: UdevRecord) -> str | None:
@@ -186,11 +208,21 @@ def _udev_plain_claims(functions: Mapping[str, UdevRecord], machine: Machine) ->
         record = functions.get(function.address)
         if record is None:
             continue
-        said = (record.properties["PCI_ID"].lower(), _udev_class(record))
+        said = _ids_of_modalias(record) or (record.properties["PCI_ID"].lower(), _udev_class(record))
         detail = machine.pci_detail(function)
         yield Claim("id", function.address, said, (id_of(function.vendor_id, function.device_id), function.class_code))
         yield Claim("driver", function.address, record.properties.get("DRIVER"), detail.driver)
-        yield Claim("bridges", function.address, _udev_bridges(record.path), detail.position.bridges)
+        yield Claim("bridges", function.address, _udev_bridges(record.properties["DEVPATH"]), detail.position.bridges)
+
+
+def _ids_of_modalias(record: UdevRecord) -> tuple[str, str] | None:
+    """Give ids and class as the kernel wrote them a second time, for finding the module."""
+    pattern = r"pci:v0000(\w{4})d0000(\w{4})sv\w{8}sd\w{8}bc(\w{2})sc(\w{2})i(\w{2})"
+    match = re.fullmatch(pattern, record.properties.get("MODALIAS", ""))
+    if match is None:
+        return None
+    vendor, device, *parts = (part.lower() for part in match.groups())
+    return f"{vendor}:{device}", "".join(parts)
 
 
 def _udev_network_claims(records: Iterable[UdevRecord], inventory: Inventory) -> Iterable[Claim]:

@@ -34,7 +34,8 @@ class NvidiaSmiMig:
 class NvidiaSmiGpu:
     """One GPU. None = N/A or not in this schema.
 
-    Args: module_id: number of the module on its board. mig_mode: `Enabled`, `Disabled`. pcie_width, pcie_generation: now.
+    Args: address: of the element. bus_address: of `pci_bus_id`. module_id: number of the module on its board.
+        memory_parts_bytes: reserved, used and free together. mig_mode: `Enabled`, `Disabled`. pcie_width, pcie_generation: now.
     """
 
     address: str
@@ -47,6 +48,8 @@ class NvidiaSmiGpu:
     subsystem_vendor_id: int | None = None
     subsystem_id: int | None = None
     memory_bytes: int | None = None
+    memory_parts_bytes: int | None = None
+    bus_address: str | None = None
     compute_mode: str | None = None
     mig_mode: str | None = None
     mig_devices: tuple[NvidiaSmiMig, ...] = ()
@@ -99,6 +102,8 @@ def _gpu(gpu: ElementTree.Element) -> NvidiaSmiGpu:
         subsystem_vendor_id=subsystem_vendor,
         subsystem_id=subsystem,
         memory_bytes=_bytes(gpu, "fb_memory_usage/total"),
+        memory_parts_bytes=_parts(gpu),
+        bus_address=normal_address(_text(gpu, "pci/pci_bus_id") or ""),
         compute_mode=_text(gpu, "compute_mode"),
         mig_mode=_text(gpu, "mig_mode/current_mig"),
         mig_devices=tuple(_mig(element) for element in gpu.findall("mig_devices/mig_device")),
@@ -135,6 +140,11 @@ def _number(element: ElementTree.Element, path: str) -> int | None:
 def _bytes(element: ElementTree.Element, path: str) -> int | None:
     match = _SIZE.match(_text(element, path) or "")
     return int(match.group(1)) * _UNITS[match.group(2)] if match else None
+
+
+def _parts(element: ElementTree.Element) -> int | None:
+    parts = [_bytes(element, f"fb_memory_usage/{name}") for name in ("reserved", "used", "free")]
+    return sum(part or 0 for part in parts) if None not in parts else None
 
 
 def _id_pair(text: str | None) -> tuple[int | None, int | None]:
