@@ -4,6 +4,7 @@ from anyaccel.device import FamilyView
 from anyaccel.frozen import FrozenMap
 from anyaccel.topology import Boundary, HostParts, Link, LinkState, Nic, NumaNode, PairLevel, PciPath
 from anyaccel_cli.formats import default_devices, matrix_table, topology_matrix
+from anyaccel_cli.selection import select
 
 PATHS = {
     "0000:10:00.0": ("pci0000:0f", ("0000:0f:01.0", "0000:a0:00.0", "0000:a1:00.0"), 0),
@@ -172,6 +173,25 @@ def test_every_line_fits_the_terminal(make_server):
     assert sum(widths) + 2 * (len(widths) - 1) <= 90
 
 
+def test_network_cards_stand_below_when_they_do_not_fit(make_server):
+    """Where only the network cards are too much, the devices stay a square and each names its nearest card."""
+    nics = tuple(Nic(f"mlx5_{n}", "infiniband", path("0000:f0:00.0")) for n in range(6))
+    table = matrix_table(topology_matrix(make_server(host=host(nics=nics))), width=100)
+
+    assert (len(table.headings), table.legend[3]) == (
+        7,
+        "gpu:3: nearest network card mlx5_0, mlx5_1, mlx5_2, mlx5_3, mlx5_4, mlx5_5, across NUMA",
+    )
+
+
+def test_legend_explains_the_words_below_the_square_too(make_server):
+    """A word that only stands in the lines about network cards is explained as well."""
+    nics = tuple(Nic(f"mlx5_{n}", "infiniband", path("0000:f0:00.0")) for n in range(6))
+    table = matrix_table(topology_matrix(make_server(host=host(nics=nics))), width=100)
+
+    assert any(line.startswith("same switch ") for line in table.legend)
+
+
 @pytest.mark.parametrize("width", [79, 40, 1])
 def test_narrow_terminal_lists_pairs(make_server, width):
     """Below 80 columns every pair is one line instead of a broken table."""
@@ -204,11 +224,20 @@ def test_integrated_parts_are_left_out_unless_chosen(make_gpu, make_inventory):
 
 
 def test_partitions_are_shown_when_chosen(partitioned_server):
-    """Partitions of one card are in one package, and their names stay distinct from whole cards with the same number."""
+    """Partitions of one card are in one package."""
     parts = [device for device in partitioned_server.devices if device.parent is not None]
-    matrix = topology_matrix(partitioned_server, (*parts, partitioned_server.views[0].roots[1]))
+    matrix = topology_matrix(partitioned_server, parts)
 
-    assert (matrix.cells[0][1].level, len(set(matrix.names))) == (PairLevel.SAME_PACKAGE, 3)
+    assert matrix.cells[0][1].level is PairLevel.SAME_PACKAGE
+
+
+def test_short_names_are_what_select_resolves(partitioned_server):
+    """A number that a whole card and a partition share means the card; the partition goes by its id."""
+    names = topology_matrix(partitioned_server, partitioned_server.devices).names
+
+    assert [select(partitioned_server, (name,)).chosen[0].id for name in names] == [
+        device.id for device in partitioned_server.devices
+    ]
 
 
 def test_empty_machine_has_an_empty_matrix(make_inventory):

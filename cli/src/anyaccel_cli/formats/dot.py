@@ -31,7 +31,7 @@ def dot_text(inventory: Inventory, devices: Sequence[Device] | None = None) -> s
     Args: devices: None = every device, parts included.
     """
     shown = inventory.devices if devices is None else tuple(devices)
-    names = device_names(shown)
+    names = device_names(inventory, shown)
     lines = ["graph topology {", "  node [fontsize=10];", "  edge [fontsize=8];"]
     if inventory.name:
         lines.append(f"  label={_quoted(inventory.name + (' (simulated)' if inventory.is_simulated else ''))};")

@@ -75,7 +75,7 @@ def topology_matrix(inventory: Inventory, devices: Sequence[Device] | None = Non
     Args: devices: None = whole devices without integrated parts. with_nics: add the network cards as rows and columns.
     """
     shown = default_devices(inventory) if devices is None else tuple(devices)
-    names = device_names(shown)
+    names = device_names(inventory, shown)
     ends: tuple[Device | Nic, ...] = (*shown, *(inventory.host.nics if with_nics else ()))
     return Matrix(
         names=tuple(names[end.id] if isinstance(end, Device) else end.id for end in ends),
@@ -121,13 +121,31 @@ def _cpus(inventory: Inventory, end: Device | Nic) -> str:
 def matrix_table(matrix: Matrix, width: int | None = None) -> MatrixTable:
     """Lay a matrix out: cells in one line where they fit, their words under each other where not, else a list of pairs.
 
+    Where only the network cards make it too wide, the square is of devices and each device's nearest card stands below.
     Args: width: of the terminal, None = no limit.
     """
-    is_narrow = width is not None and width < NARROW
-    for rows in () if is_narrow else (_plain_rows(matrix), _stacked_rows(matrix)):
-        if width is None or _width_of(matrix, rows) <= width:
-            return MatrixTable(_headings(matrix), tuple(rows), legend_lines(matrix))
+    if width is None or width >= NARROW:
+        for square, notes in ((matrix, ()), (_without_nics(matrix), tuple(_nearest_nics(matrix)))):
+            for rows in (_plain_rows(square), _stacked_rows(square)):
+                if width is None or _width_of(square, rows) <= width:
+                    return MatrixTable(_headings(square), tuple(rows), (*notes, *legend_lines(matrix)))
     return _pair_table(matrix)
+
+
+def _without_nics(matrix: Matrix) -> Matrix:
+    count = matrix.device_count
+    cells = tuple(row[:count] for row in matrix.cells[:count])
+    return Matrix(matrix.names[:count], cells, matrix.numa[:count], matrix.cpus[:count], count)
+
+
+def _nearest_nics(matrix: Matrix) -> Iterable[str]:
+    """Say for each device which network cards are nearest; cards that are equally near are all named."""
+    for name, row in zip(matrix.names[: matrix.device_count], matrix.cells, strict=False):
+        levels = {matrix.names[place]: row[place].level for place in range(matrix.device_count, len(row))}
+        nearest = min(levels.values(), key=lambda level: level.rank, default=PairLevel.UNKNOWN)
+        if nearest is not PairLevel.UNKNOWN:
+            names = ", ".join(nic for nic, level in levels.items() if level is nearest)
+            yield f"{name}: nearest network card {names}, {nearest.value}"
 
 
 def _headings(matrix: Matrix) -> tuple[Heading, ...]:

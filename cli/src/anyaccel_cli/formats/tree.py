@@ -40,7 +40,7 @@ def tree_lines(
     Args: devices: None = every device, parts included. is_ascii: draw with ASCII only.
     """
     shown = inventory.devices if devices is None else tuple(devices)
-    writer = _Writer(inventory, device_names(shown))
+    writer = _Writer(inventory, device_names(inventory, shown))
     below = [writer.numa(place) for place in places_of(inventory, shown)]
     lines = [_machine_line(inventory)]
     lines += _drawn(below, "", _ASCII if is_ascii else _UNICODE)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from anyaccel.device import Device
 from anyaccel.host import cpu_list_text
 from anyaccel.inventory import Inventory
 from anyaccel.topology import Link, LinkState, PairLevel, PcieLink
-from anyaccel_cli.facts import main_number, numa_node_of
+from anyaccel_cli.facts import MAIN_SPACE, depth_of, main_number, numa_node_of
 from anyaccel_cli.text import UNKNOWN, counted, memory_text
 
 __all__ = [
@@ -44,19 +43,38 @@ def default_devices(inventory: Inventory) -> tuple[Device, ...]:
     return tuple(device for device in roots if device.is_counted or not device.is_integrated)
 
 
-def device_names(devices: Sequence[Device]) -> dict[str, str]:
-    """Give a short name for each device id: vendor and number as `--select` takes them, the id where that is not unique.
+def device_names(inventory: Inventory, devices: Sequence[Device]) -> dict[str, str]:
+    """Give a short name for each device id: vendor and number where `--select` takes that for just this device, else the id.
 
-    Example: device_names(devices) == {"nvidia:0000:1b:00.0": "nvidia:0"}
+    Example: device_names(inventory, devices) == {"nvidia:0000:1b:00.0": "nvidia:0"}
     """
-    short = {device.id: _short_name(device) for device in devices}
-    uses = Counter(short.values())
-    return {device_id: name if uses[name] == 1 else device_id for device_id, name in short.items()}
+    owners = _owners(inventory)
+    names = {}
+    for device in devices:
+        short = _short_name(device)
+        names[device.id] = short if short is not None and owners.get(short) == [device.id] else device.id
+    return names
 
 
-def _short_name(device: Device) -> str:
+def _owners(inventory: Inventory) -> dict[str, list[str]]:
+    """Give the ids that each short name means: of devices with one number only those nearest to the root of the tree."""
+    owners: dict[str, list[str]] = {}
+    for device in sorted(inventory.devices, key=lambda device: depth_of(device, inventory)):
+        short = _short_name(device)
+        known = owners.setdefault(short, []) if short is not None else []
+        if not known or depth_of(inventory.view(device.family).device(known[0]), inventory) == depth_of(
+            device, inventory
+        ):
+            known.append(device.id)
+    return owners
+
+
+def _short_name(device: Device) -> str | None:
+    """Give vendor and number; a part has one only in the space that whole devices count in."""
+    if device.parent is not None and MAIN_SPACE not in device.numbers:
+        return None
     number = main_number(device)
-    return device.id if number is None else f"{device.family}:{number}"
+    return None if number is None else f"{device.family}:{number}"
 
 
 def link_word(link: Link) -> str:
