@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from anyaccel.discovery import discover
+from anyaccel.files import MemoryTree
 from anyaccel.inventory import Inventory
-from anyaccel.machine import Machine
+from anyaccel.machine import Machine, MachineKind
 from anyaccel.recording import open_root
 from anyaccel.registry import Registry
 from anyaccel.simulation import find_machine, parse_description, simulate
@@ -54,6 +56,41 @@ def inventory_of(registry) -> Callable[..., Inventory]:
 def view_of(inventory_of):
     """Give the family view of a machine."""
     return lambda machine: inventory_of(machine).view("amd")
+
+
+@pytest.fixture(scope="session")
+def card() -> Callable[..., str]:
+    """Give the description of one card: `card("mi300x", "0000:26:00.0", suspended="true")`."""
+
+    def describe(model: str = "mi210", address: str = "0000:23:00.0", **options: str) -> str:
+        more = "".join(f"{name} = {value}\n" for name, value in options.items())
+        return f'[[card]]\nplugin = "amd"\nmodel = "{model}"\naddress = "{address}"\n{more}'
+
+    return describe
+
+
+def _real(tree: MemoryTree, path: str) -> str:
+    folder, name = posixpath.split(path)
+    return posixpath.join(tree.resolve(folder) if tree.exists(folder) else folder, name)
+
+
+@pytest.fixture(scope="session")
+def changed() -> Callable[..., Machine]:
+    """Give a simulated machine with some files and device files replaced or gone."""
+
+    def change(machine: Machine, files=None, nodes=None, gone=(), kind=MachineKind.SIMULATED, tree=MemoryTree):
+        old = machine.tree
+        files = {**old.files, **{_real(old, path): content for path, content in (files or {}).items()}}
+        nodes = {**old.nodes, **(nodes or {})}
+        for path in gone:
+            files.pop(_real(old, path), None)
+            nodes.pop(path, None)
+        answers = machine.answers if kind is MachineKind.SIMULATED else None
+        return Machine(
+            tree(files, dict(old.links), nodes), environ=machine.environ, kind=kind, answers=answers, user=machine.user
+        )
+
+    return change
 
 
 @pytest.fixture(scope="session")

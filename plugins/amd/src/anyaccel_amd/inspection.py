@@ -30,7 +30,7 @@ def inspect_devices(machine: Machine, devices: tuple[Device, ...], ask: Json) ->
     Args: ask: gives the answer's document or raises UnavailableError; never called when it could wake a sleeping GPU.
     """
     counts = {device.id: _read_counts(machine, device) for device in devices if device.parent is None}
-    counted = tuple(_with_errors(device, counts.get(device.parent or device.id)) for device in devices)
+    counted = tuple(_with_errors(device, counts[device.parent or device.id]) for device in devices)
     sleeping = [device.id for device in devices if device.parent is None and _is_asleep(device)]
     if sleeping:
         note = f"amdsmi was not asked: it opens every GPU and would wake {', '.join(sleeping)}"
@@ -61,19 +61,20 @@ def _unanswered(devices: tuple[Device, ...], error: UnavailableError) -> Inspect
     return Inspection(devices, notes=(f"amdsmi could not be asked: {error.message}{hint}",), facts=facts)
 
 
-def _read_counts(machine: Machine, device: Device) -> Mapping[str, ErrorCounts] | None:
-    """Read the error counters of one GPU, None where they cannot be asked for."""
+def _read_counts(machine: Machine, device: Device) -> Mapping[str, ErrorCounts] | str:
+    """Read the error counters of one GPU, or say why they cannot be asked for."""
     function = next((f for f in machine.pci_functions() if f.address in device.pci_addresses), None)
-    if function is None or function.is_dead or _is_asleep(device):
-        return None
-    return read_error_counts(machine, function.path)
+    if function is None:
+        return "its PCI folder is not here"
+    if function.is_dead:
+        return "it does not respond"
+    return _ASLEEP if _is_asleep(device) else read_error_counts(machine, function.path)
 
 
-def _with_errors(device: Device, counts: Mapping[str, ErrorCounts] | None) -> Device:
+def _with_errors(device: Device, counts: Mapping[str, ErrorCounts] | str) -> Device:
     """Add the counters to a GPU, and what they mean to it and to its partitions."""
-    if counts is None:
-        why = _ASLEEP if _is_asleep(device) else "its PCI folder is not here"
-        return replace(device, unknown=device.unknown.with_items({_ERRORS: why}))
+    if isinstance(counts, str):
+        return replace(device, unknown=device.unknown.with_items({_ERRORS: counts}))
     conditions = (*device.conditions, *error_conditions(counts))
     if device.parent is not None:
         return replace(device, conditions=conditions)
@@ -134,7 +135,7 @@ def _with_processor(device: Device, answer: Json, notes: list[str]) -> Device:
         memory_bytes=memory,
         driver_version=version,
         numbers=device.numbers if is_divided else device.numbers.with_items(_numbers(row)),
-        attributes=device.attributes.with_items(_attributes(row)),
+        attributes=device.attributes.with_items(_attributes(device, row)),
         unknown=FrozenMap(unknown if is_divided else {**unknown, **_reasons(row)}),
     )
 
@@ -152,8 +153,9 @@ def _conditions(device: Device, row: Mapping[str, Json]) -> tuple[Condition, ...
     return error_conditions({"all blocks": total})
 
 
-def _attributes(row: Mapping[str, Json]) -> dict[str, Scalar]:
-    counts = row.get("errors_counted") or {}
+def _attributes(device: Device, row: Mapping[str, Json]) -> dict[str, Scalar]:
+    """Give what only amdsmi tells; the error counters are the whole GPU's, so its partitions do not repeat them."""
+    counts = (row.get("errors_counted") or {}) if device.parent is None else {}
     found: dict[str, Scalar] = {
         "market_name": row.get("market_name"),
         "process_count": row.get("process_count"),

@@ -77,6 +77,7 @@ class ImaginaryGpu:
     product_name: str
     is_suspended: bool
     is_granted: bool
+    is_dead: bool
     error_texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -151,7 +152,7 @@ def plan_machine(description: MachineDescription) -> Plan:
         _check_known("fault", (fault.kind,), _FAULTS, "the faults of amd")
     cards = description.cards_of("amd")
     links = _links(description, cards, str(options.get("hive", "")))
-    gpus = _gpus(cards, links, faults, len(description.host.numa_cpus))
+    gpus = _gpus(cards, links, description.faults, len(description.host.numa_cpus))
     return Plan(
         gpus=gpus,
         links=links,
@@ -271,6 +272,7 @@ def _gpu(
         product_name=str(card.options.get("product_name", model.product_name)),
         is_suspended=bool(card.options.get("suspended", False)),
         is_granted=bool(card.options.get("granted", True)),
+        is_dead=any(fault.kind == "dead-link" and normal_address(fault.card or "") == address for fault in faults),
         error_texts=_error_texts(model, address, faults),
     )
 

@@ -32,14 +32,15 @@ def smi_answer(plan: Plan) -> Json:
     if not driven:
         reason = _UNAVAILABLE["driver-not-loaded"]
         return {"unavailable": reason, "reason_code": "driver-not-loaded", "hint": None}
+    alive = [gpu for gpu in driven if not gpu.is_dead]
     order = {
         part.kfd_node: n for n, part in enumerate(p for g in driven for p in g.partitions if p.kfd_node is not None)
     }
     return {
         "library_version": plan.smi["library_version"],
         "binding_version": plan.smi["binding_version"],
-        "processors": [_processor(gpu, part, order, plan) for gpu in driven for part in gpu.partitions],
-        "links": _links(driven, plan),
+        "processors": [_processor(gpu, part, order, plan) for gpu in alive for part in gpu.partitions],
+        "links": _links(alive, plan),
     }
 
 
