@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -190,6 +191,38 @@ def test_a_link_is_written_through(tmp_path: Path) -> None:
     Output(OutputOptions(file=str(link))).result("new\n")
 
     assert (target.read_text(), link.is_symlink()) == ("new\n", True)
+
+
+def test_a_device_file_is_written_to_not_replaced() -> None:
+    """`--output /dev/null` must not put a file in place of a device."""
+    Output(OutputOptions(file="/dev/null")).result("x\n")
+
+    assert Path("/dev/null").is_char_device()
+
+
+def test_an_error_while_writing_leaves_nothing_behind(tmp_path: Path) -> None:
+    """A place that cannot be replaced keeps no unfinished file beside it."""
+    target = tmp_path / "result.txt"
+    target.write_text("old")
+    tmp_path.chmod(0o555)
+    try:
+        if os.access(tmp_path, os.W_OK):
+            pytest.skip("this user may write everywhere")
+        with pytest.raises(PermissionError):
+            Output(OutputOptions(file=str(target))).result("new\n")
+    finally:
+        tmp_path.chmod(0o755)
+
+    assert (target.read_text(), len(list(tmp_path.iterdir()))) == ("old", 1)
+
+
+def test_a_hint_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Five cards with one cause, or an error with the same hint, do not repeat it."""
+    output = Output(OutputOptions())
+    output.error("it broke", "reboot")
+    output.hint("reboot")
+
+    assert capsys.readouterr().err == "error: it broke\nhint: reboot\n"
 
 
 def test_quiet_says_neither_notes_nor_hints(capsys: pytest.CaptureFixture[str]) -> None:

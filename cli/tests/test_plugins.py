@@ -6,8 +6,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from click.testing import Result
 
+from anyaccel.errors import PluginConflictError
+from anyaccel.inventory import OutcomeStatus, PluginOutcome
 from anyaccel.registry import Registry
 
 Invoke = Callable[..., Result]
@@ -69,3 +72,40 @@ def test_no_plugin_is_exit_3(invoke: Invoke) -> None:
     result = invoke("plugins")
 
     assert (result.exit_code, result.stdout) == (3, "no plugin is installed\n")
+
+
+@pytest.mark.parametrize(
+    ("format_", "text"),
+    [
+        ("ids", "toy\n"),
+        ("csv", "plugin,distribution,version,contract,state,level\ntoy,unknown,unknown,1.0,loaded,experimental\n"),
+    ],
+)
+def test_programs_get_plain_forms(invoke: Invoke, toy_registry: Registry, format_: str, text: str) -> None:
+    """Keys for shell loops, CSV with a head."""
+    assert invoke("plugins", "--format", format_, registry=toy_registry).stdout == text
+
+
+@pytest.mark.parametrize(
+    ("failure", "state", "code"),
+    [
+        (PluginOutcome("x", OutcomeStatus.DISABLED, reason="disabled by ANYACCEL_DISABLE_PLUGINS='x'"), "disabled", 0),
+        (
+            PluginOutcome("x", OutcomeStatus.BROKEN, reason="claimed twice", code=PluginConflictError.code),
+            "conflict",
+            4,
+        ),
+    ],
+)
+def test_what_is_not_loaded_has_its_own_word(invoke: Invoke, failure: PluginOutcome, state: str, code: int) -> None:
+    """Left out on purpose is no failure; two distributions of one key are."""
+    result = invoke("plugins", "--json", registry=Registry((), (failure,)))
+
+    assert (result.exit_code, json.loads(result.stdout)["plugins"][0]["state"]) == (code, state)
+
+
+def test_devices_stand_in_the_table_when_counted(invoke: Invoke, toy_registry: Registry, toy_root: Path) -> None:
+    """One more column."""
+    lines = invoke("plugins", "--devices", "--root", toy_root, registry=toy_registry).stdout.splitlines()
+
+    assert (lines[0].split()[-1], lines[1].split()[-1]) == ("devices", "2")
