@@ -309,10 +309,17 @@ def test_device_id_narrows_a_rule():
 
 @pytest.mark.parametrize(
     ("local", "node"),
-    [("local_cpulist=4-7", 1), ("local_cpus=000000f0", 1), ("local_cpulist=0-7", None), ("local_cpulist=", None)],
+    [
+        ("local_cpulist=4-7", 1),
+        ("local_cpulist=4-5", 1),
+        ("local_cpus=000000f0", 1),
+        ("local_cpulist=3-4", None),
+        ("local_cpulist=0-7", None),
+        ("local_cpulist=", None),
+    ],
 )
-def test_local_cpus_tell_the_node_when_they_are_those_of_one(local, node):
-    """A kernel that gives no node but the CPUs of exactly one has told it; all CPUs tell nothing."""
+def test_local_cpus_tell_the_node_when_one_holds_them(local, node):
+    """A kernel that gives no node but CPUs of exactly one has told it; all CPUs, or those of two nodes, tell nothing."""
     folder = f"{ROOT}/0000:01:00.0"
     name, _, text = local.partition("=")
     nodes = "/sys/devices/system/node"
@@ -336,3 +343,18 @@ def test_the_only_node_of_a_machine_is_not_a_guess():
     machine = machine_of([(folder, "0x10de", "0x030200")], files=files)
 
     assert machine.pci_detail(machine.pci_functions()[0]).position.numa_node is None
+
+
+def test_node_may_list_cpus_that_are_not_online():
+    """A node with offline CPUs still holds the local ones; all online CPUs tell nothing."""
+    folder, nodes = f"{ROOT}/0000:01:00.0", "/sys/devices/system/node"
+    files = {
+        f"{nodes}/node0/cpulist": "0-7",
+        f"{nodes}/node8/cpulist": "8-15",
+        "/sys/devices/system/cpu/online": "0-3,8-11",
+    }
+    near = machine_of([(folder, "0x10de", "0x030200")], files={**files, f"{folder}/local_cpulist": "8-11"})
+    anywhere = machine_of([(folder, "0x10de", "0x030200")], files={**files, f"{folder}/local_cpulist": "0-3,8-11"})
+
+    assert near.pci_detail(near.pci_functions()[0]).position.numa_node == 8
+    assert anywhere.pci_detail(anywhere.pci_functions()[0]).position.numa_node is None

@@ -152,6 +152,14 @@ def node_cpus(machine: Machine) -> dict[int, tuple[int, ...]]:
     return machine.cached("node-cpus", lambda: {node.number: node.cpus for node in _numa_nodes(machine)})
 
 
+def online_cpus(machine: Machine) -> set[int]:
+    """Give the CPUs that are online; those of all NUMA nodes together where the kernel keeps no list."""
+    listed = machine.read_text_or_none(f"{_CPUS}/online")
+    if listed is not None:
+        return set(parse_cpu_list(listed))
+    return {cpu for cpus in node_cpus(machine).values() for cpu in cpus}
+
+
 def _cpus_of(machine: Machine, list_path: str, mask_path: str) -> tuple[int, ...]:
     """Read CPUs from a list (`0-3`) or, on old kernels, from a mask of 32-bit words."""
     listed = machine.read_text_or_none(list_path)

@@ -185,16 +185,19 @@ def _numa(machine: Machine, path: str) -> tuple[int | None, str | None]:
 
 
 def _node_of_local_cpus(machine: Machine, path: str) -> int | None:
-    """Give the one of several NUMA nodes whose CPUs are exactly the function's local CPUs.
+    """Give the one of several NUMA nodes that holds all of the function's local CPUs.
 
-    A machine with one node tells nothing: all CPUs are also what the kernel says when it does not know.
+    A node may list CPUs that are not online, and a card may be near a part of its node. All online CPUs, or a machine with
+    one node, tell nothing: that is what the kernel writes when it does not know.
     """
-    from anyaccel.host import local_cpus, node_cpus
+    from anyaccel.host import local_cpus, node_cpus, online_cpus
 
-    cpus = local_cpus(machine, path)
-    with_cpus = {number: of_node for number, of_node in node_cpus(machine).items() if of_node}
-    nodes = [number for number, of_node in with_cpus.items() if of_node == cpus]
-    return nodes[0] if len(nodes) == 1 and len(with_cpus) > 1 else None
+    cpus = set(local_cpus(machine, path))
+    nodes = {number: set(of_node) for number, of_node in node_cpus(machine).items() if of_node}
+    if not cpus or len(nodes) < 2 or cpus == online_cpus(machine):
+        return None
+    holding = [number for number, of_node in nodes.items() if cpus <= of_node]
+    return holding[0] if len(holding) == 1 else None
 
 
 def _link(machine: Machine, function: PciFunction, bridges: Sequence[str]) -> PcieLink | None:
