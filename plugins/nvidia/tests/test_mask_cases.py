@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from anyaccel.device import Condition, DeviceState
+from anyaccel.frozen import FrozenMap
 from anyaccel_nvidia.visibility import resolve_visibility
 
 CASES = json.loads((Path(__file__).parent / "data" / "mask_cases.json").read_text())
@@ -43,6 +44,7 @@ def families(card, instance, divided, view_of):
         "2-equal": view_of(equal[:2]),
         "4-equal": view_of(equal),
         "4-equal-files": view_of([card(n, attributes={"index_source": "files"}) for n in range(4)]),
+        "swapped-minors": view_of([card(n, numbers=FrozenMap({"index": n, "minor": (1, 0, 2)[n]})) for n in range(3)]),
         "8-equal": view_of(eight),
         "16-equal": view_of([card(number) for number in range(16)]),
         "guide": view_of([card(0, uuid="GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"), *equal[1:]]),

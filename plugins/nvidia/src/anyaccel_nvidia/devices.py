@@ -267,10 +267,11 @@ def _from_board(scene: _Scene, board: SocBoard) -> Device:
         conditions=conditions,
         is_integrated=True,
         count_reason="integrated, and the vendor supports compute on it",
-        attributes=FrozenMap({"board": board.board, "chip": board.chip}),
+        attributes=FrozenMap({"chip": board.chip, **({"board": board.board} if board.board else {})}),
         unknown=FrozenMap(
             {
                 "memory_bytes": f"memory is shared with the host ({total})",
+                "numa_node": "the GPU sits in the processor package",
                 "numbers.minor": "this GPU has no /dev/nvidia<number>",
                 "uuid": "files do not tell it",
                 **({} if board.chip in _CHIPS else {"model": f"no name is known for {board.chip}"}),

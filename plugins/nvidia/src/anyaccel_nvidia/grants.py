@@ -33,10 +33,8 @@ class BatchGrant:
     reports: tuple[VariableReport, ...] = ()
 
     @property
-    def doubt(self) -> str | None:
-        """Why a number may be unknown under this grant."""
-        if not self.is_double:
-            return None
+    def doubt(self) -> str:
+        """Why a number is unknown under a grant with two readings."""
         return f"{self.variable} is set, and whether numbers count over the machine or inside the job is unknown"
 
     def allows(self, device_id: str) -> bool:
@@ -45,9 +43,7 @@ class BatchGrant:
 
     def certain(self, numbers: Mapping[str, int]) -> Mapping[str, int]:
         """Keep the numbers that mean the same card over the machine and inside the grant."""
-        if not self.is_double or self.ids is None:
-            return numbers
-        inside = {device_id: position for position, device_id in enumerate(self.ids)}
+        inside = {device_id: position for position, device_id in enumerate(self.ids or ())}
         return {device_id: number for device_id, number in numbers.items() if inside.get(device_id) == number}
 
 
@@ -61,13 +57,14 @@ def read_grant(devices: Sequence[Device], environ: Mapping[str, str]) -> BatchGr
     """
     variable = next((name for name in BATCH_VARIABLES if environ.get(name)), None)
     if variable is None:
-        return NO_GRANT
+        empty = "empty: the batch system says nothing"
+        return BatchGrant(reports=tuple(VariableReport(n, "", False, empty) for n in BATCH_VARIABLES if n in environ))
     value = environ[variable]
     tokens = tuple(_token(devices, variable, *entry) for entry in enumerate(number_tokens(split_tokens(value))))
     others = tuple(
-        VariableReport(name, environ[name], False, f"{variable} is set, which is inside it")
+        VariableReport(name, environ[name], False, f"{variable} decides, which is set inside it")
         for name in BATCH_VARIABLES
-        if name != variable and environ.get(name)
+        if name != variable and name in environ
     )
     if len(devices) == len(tokens):
         reason = "granted by the batch system; its device rules already leave exactly these cards"

@@ -79,7 +79,7 @@ def _nodes_below_roots(devices: Sequence[Device]) -> Mapping[str, tuple[Device, 
 def _root(root: Device, match: Match) -> Device:
     entry = match.entry_for(root)
     if entry is not None:
-        return _enriched(root, entry, match.scene)
+        return _enriched(root, entry, match)
     if match.stands_for_several(root):
         kept = tuple(condition for condition in root.conditions if condition.code != NOT_ASKED)
         reason = f"stands for {len(match.entries)} GPUs, which are counted instead"
@@ -87,18 +87,21 @@ def _root(root: Device, match: Match) -> Device:
     return match.without_answer(root)
 
 
-def _enriched(root: Device, entry: Reply, scene: InspectionScene) -> Device:
+def _enriched(root: Device, entry: Reply, match: Match) -> Device:
     numa_node, numa_reason, numa_source = _numa(root, entry)
     memory, memory_reason = _memory(root, entry)
     minor = root.numbers.get("minor") if entry.number("minor") is None else entry.number("minor")
     uuid, name = entry.text("uuid") or root.uuid, entry.text("name") or root.model
+    attributes, attribute_reasons = _attributes(entry, numa_source, match.scene)
     unknown = {
+        **root.unknown,
         "model": None if name else entry.why("name"),
         "uuid": None if uuid else entry.why("uuid"),
         "memory_bytes": memory_reason,
         "numa_node": numa_reason,
         "numbers.index": None if entry.number("index") is not None else entry.why("index"),
         "numbers.minor": None if minor is not None else entry.why("minor"),
+        **attribute_reasons,
     }
     return replace(
         root,
@@ -107,10 +110,11 @@ def _enriched(root: Device, entry: Reply, scene: InspectionScene) -> Device:
         numbers=root.numbers.with_items({"index": entry.number("index"), "minor": minor}),
         memory_bytes=memory,
         sharing=_sharing(entry),
-        conditions=tuple(_conditions(root, entry, scene)),
+        conditions=tuple(_conditions(root, entry, match.scene)),
         places=_places(entry),
         numa_node=numa_node,
-        attributes=root.attributes.with_items(_attributes(entry, numa_source, scene)),
+        driver_version=root.driver_version or match.driver_version,
+        attributes=root.attributes.with_items(attributes),
         unknown=FrozenMap({key: why for key, why in unknown.items() if why is not None}),
     )
 
@@ -174,22 +178,34 @@ def _is_divided(entry: Reply) -> bool:
     return bool(modes and modes[0]) or any(True for _ in entry.each("partitions"))
 
 
-def _attributes(entry: Reply, numa_source: str | None, scene: InspectionScene) -> dict[str, Scalar]:
+def _attributes(
+    entry: Reply, numa_source: str | None, scene: InspectionScene
+) -> tuple[dict[str, Scalar], dict[str, str]]:
+    """Give further facts, and for those that are unknown the reason."""
     capability, ecc = entry.numbers("compute_capability"), entry.numbers("ecc_mode")
     links = tuple(entry.each("nvlinks"))
-    return {
-        "index_source": "driver",
-        "numa_source": numa_source,
-        "compute_capability": ".".join(str(part) for part in capability) if len(capability) == 2 else None,
-        "cuda_cores": entry.number("cores"),
-        "sm_clock_max_mhz": entry.number("sm_clock_mhz"),
-        "memory_reserved_bytes": entry.number("memory_reserved_bytes"),
-        "is_ecc_on": bool(ecc[0]) if ecc and ecc[0] is not None else None,
-        "is_display_active": _flag(entry.number("display_active")),
-        "nvlinks": len(links),
-        "nvlinks_active": sum(link.number("state") == 1 for link in links),
-        "processes": None if scene.boundary.is_container else _process_count(entry),
+    facts: dict[str, tuple[Scalar, str]] = {
+        "compute_capability": (_dotted(capability), "compute_capability"),
+        "cuda_cores": (entry.number("cores"), "cores"),
+        "sm_clock_max_mhz": (entry.number("sm_clock_mhz"), "sm_clock_mhz"),
+        "memory_reserved_bytes": (entry.number("memory_reserved_bytes"), "memory_reserved_bytes"),
+        "is_ecc_on": (_flag(ecc[0] if ecc else None), "ecc_mode"),
+        "is_display_active": (_flag(entry.number("display_active")), "display_active"),
+        "processes": (None if scene.boundary.is_container else _process_count(entry), "processes"),
     }
+    values: dict[str, Scalar] = {name: value for name, (value, _) in facts.items()}
+    values |= {"index_source": "driver", "nvlinks": len(links)}
+    values["nvlinks_active"] = sum(link.number("state") == 1 for link in links)
+    if numa_source is not None:
+        values["numa_source"] = numa_source
+    reasons = {f"attributes.{name}": entry.why(key) for name, (value, key) in facts.items() if value is None}
+    if scene.boundary.is_container:
+        reasons["attributes.processes"] = "inside a container the driver does not show the processes of others"
+    return values, reasons
+
+
+def _dotted(parts: tuple[int | None, ...]) -> str | None:
+    return ".".join(str(part) for part in parts) if len(parts) == 2 and None not in parts else None
 
 
 def _flag(value: int | None) -> bool | None:
@@ -220,12 +236,11 @@ def _like_parent(child: Device, root: Device) -> Device:
 
 def _gpus_of(root: Device, match: Match) -> tuple[Device, ...]:
     """Give the GPUs behind the one adapter that files show (WSL), by the driver's numbers."""
-    return tuple(
-        _enriched(_gpu_below(root, entry), entry, match.scene) for entry in match.entries if not entry.has("code")
-    )
+    return tuple(_enriched(_gpu_below(root, entry), entry, match) for entry in match.entries if not entry.has("code"))
 
 
 def _gpu_below(root: Device, entry: Reply) -> Device:
+    why = "WSL shows no files of the GPU"
     return Device(
         id=f"{root.id}/gpu{entry.number('index')}",
         family=FAMILY,
@@ -234,7 +249,7 @@ def _gpu_below(root: Device, entry: Reply) -> Device:
         nodes=root.nodes,
         driver=root.driver,
         is_integrated=None,
-        unknown=FrozenMap({"is_integrated": "WSL does not say"}),
+        unknown=FrozenMap({"is_integrated": why, "numa_node": why}),
         is_simulated=root.is_simulated,
     )
 

@@ -241,6 +241,8 @@ def _number_entry(text: str, listing: Listing) -> _Entry:
         return _Entry(TokenEffect.ENDS_LIST, f"{number} is out of range ({span}), so the list ends here")
     unit, identity = listing.by_number.get(number), f"number {number}"
     spelling = f"read as {number}; unusual spelling" if is_unusual else "a number the runtime gives"
+    if unit is not None and not listing.grant.allows(unit.device_id or ""):
+        return _outside(unit, listing)
     if unit is None:
         reason = f"cannot be mapped: {listing.reason}"
         may_end = listing.most is not None and number >= listing.least
@@ -305,4 +307,12 @@ def _listed_entry(device: Device, listing: Listing, word: str) -> _Entry:
     if unit is None:
         reason = f"names {device.id}, which is {device.state.value}: what the runtime makes of it is unknown"
         return _Entry(TokenEffect.UNKNOWN, reason, None, device.id, may_end=True)
+    if not listing.grant.allows(device.id):
+        return _outside(unit, listing)
     return _Entry(TokenEffect.COUNTS, word, unit, device.id)
+
+
+def _outside(unit: ListedUnit, listing: Listing) -> _Entry:
+    """Say what a card outside the batch system's grant does: device rules may or may not keep it back."""
+    reason = f"names {unit.device_id}, which is outside what {listing.grant.variable} grants"
+    return _Entry(TokenEffect.UNKNOWN, reason, hint="name devices of the job", may_end=True)

@@ -41,6 +41,7 @@ class Match:
 
     Args: roots: what files show. entries: what the driver answered, one an index. by_address: those that name their
         PCI address. refused: entries of indices whose handle the driver refuses; they name nothing but the index.
+        driver_version: as the driver says.
     """
 
     roots: tuple[Device, ...]
@@ -48,6 +49,7 @@ class Match:
     by_address: Mapping[str, Reply]
     refused: tuple[Reply, ...]
     scene: InspectionScene
+    driver_version: str | None = None
 
     def entry_for(self, root: Device) -> Reply | None:
         """Give what the driver says of a card; a lone root without a PCI address takes a lone answer."""
@@ -77,18 +79,27 @@ class Match:
 
     def _with_lost_number(self, root: Device) -> Device:
         """Number a lost card when it is the only one that waits and the driver refuses exactly one."""
-        index = self.refused[0].number("index") if len(self.refused) == len(self._waiting) == 1 else None
-        if index is None:
-            return root
-        unknown = FrozenMap({name: why for name, why in root.unknown.items() if name != "numbers.index"})
-        attributes = root.attributes.with_items({"index_source": "driver"})
-        return replace(root, numbers=root.numbers.with_items({"index": index}), unknown=unknown, attributes=attributes)
+        if len(self.refused) == len(self._waiting) == 1 and self.refused[0].number("index") is not None:
+            known = {name: why for name, why in root.unknown.items() if name != "numbers.index"}
+            return _numbered(root, self.refused[0].number("index"), known)
+        reason = f"the driver refuses {len(self.refused)} cards and does not say which"
+        why = reason if self.refused else "the driver does not list it"
+        return _numbered(root, None, {**root.unknown, "numbers.index": why})
 
     def notes(self) -> Iterable[str]:
         """Give facts that concern no card that is still there."""
         vanished = sum(entry.number("code") == NOT_FOUND for entry in self.refused)
         if vanished and len(self.refused) > len(self._waiting):
             yield f"{vanished} device{'s' if vanished > 1 else ''} vanished during the scan"
+
+
+def _numbered(root: Device, index: int | None, unknown: Mapping[str, str]) -> Device:
+    return replace(
+        root,
+        numbers=root.numbers.with_items({"index": index}),
+        attributes=root.attributes.with_items({"index_source": "driver"}),
+        unknown=FrozenMap(unknown),
+    )
 
 
 def match_answers(devices: Sequence[Device], document: Reply, scene: InspectionScene) -> Match:
@@ -100,6 +111,7 @@ def match_answers(devices: Sequence[Device], document: Reply, scene: InspectionS
         by_address={address: entry for entry in entries if (address := entry.text("pci_address")) is not None},
         refused=tuple(entry for entry in entries if entry.has("code")),
         scene=scene,
+        driver_version=document.text("driver_version"),
     )
 
 

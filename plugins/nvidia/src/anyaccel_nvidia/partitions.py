@@ -71,14 +71,14 @@ def _capability_node(machine: Machine, path: str) -> str | None:
 
 def _node_from_files(machine: Machine, node: Device, nodes: Mapping[tuple[int, int], tuple[str, ...]]) -> Device:
     own = nodes.get(_pair(node), ())
-    conditions = []
-    boundary = read_boundary(machine)
-    if boundary.is_container:
-        found = (machine.node_condition(path, is_container=True) for path in own)
-        conditions = [condition for condition in found if condition is not None][:1]
-    if not conditions:
-        conditions = [Condition("not-asked", "the driver was not asked", DeviceState.UNKNOWN, Blocks.NOTHING)]
-    return replace(node, nodes=own, conditions=tuple(conditions))
+    missing = next((path for path in own if machine.node(path) is None), None)
+    condition = Condition("not-asked", "the driver was not asked", DeviceState.UNKNOWN, Blocks.NOTHING)
+    if missing is not None and read_boundary(machine).is_container:
+        reason = f"on the host, not accessible here: {missing} is not in this container"
+        condition = Condition(
+            "node-not-granted", reason, DeviceState.BLOCKED, hint="start the container with this instance"
+        )
+    return replace(node, nodes=own, conditions=(condition,))
 
 
 def _pair(node: Device) -> tuple[int, int]:
@@ -92,27 +92,21 @@ def _tree(parent: Device, pairs: Sequence[tuple[int, int]]) -> list[Device]:
     for gi in sorted({gi for gi, _ in pairs}):
         cis = sorted(ci for other, ci in pairs if other == gi)
         if len(cis) == 1:
-            nodes.append(_node(parent, f"gi{gi}/ci{cis[0]}", MIG_LABEL, gi, cis[0]))
-            continue
-        shared = _node(parent, f"gi{gi}", _SHARED_LABEL, gi, None)
-        nodes.append(shared)
-        nodes += [
-            replace(_node(shared, f"ci{ci}", _SLICE_LABEL, gi, ci), memory_owner=shared.id, unknown=_shared(shared))
-            for ci in cis
-        ]
+            nodes.append(_node(parent, gi, cis[0]))
+        else:
+            shared = _shared_node(parent, gi)
+            nodes += [shared, *(_slice_node(shared, gi, ci) for ci in cis)]
     return nodes
 
 
-def _shared(owner: Device) -> FrozenMap[str]:
-    return FrozenMap({"memory_bytes": f"shared with the other parts of {owner.id}", "uuid": "the driver was not asked"})
-
-
-def _node(parent: Device, path: str, label: str, gi: int, ci: int | None) -> Device:
+def _node(parent: Device, gi: int, ci: int) -> Device:
+    """Make the node of a MIG device that has its GPU instance for itself."""
+    why = {name: reason for name in ("model", "numa_node") if (reason := parent.why_unknown(name)) is not None}
     return Device(
-        id=f"{parent.id}/{path}",
+        id=f"{parent.id}/gi{gi}/ci{ci}",
         family=parent.family,
         level=Level.PARTITION,
-        label=label,
+        label=MIG_LABEL,
         parent=parent.id,
         model=parent.model,
         numbers=FrozenMap({"gpu_instance": gi, "compute_instance": ci}),
@@ -123,10 +117,31 @@ def _node(parent: Device, path: str, label: str, gi: int, ci: int | None) -> Dev
         driver=parent.driver,
         driver_version=parent.driver_version,
         is_integrated=parent.is_integrated,
-        is_counted=ci is not None,
-        count_reason=None if ci is not None else "its compute instances are counted instead",
-        unknown=FrozenMap({"memory_bytes": "only the driver knows it", "uuid": "the driver was not asked"}),
+        unknown=FrozenMap({**why, "memory_bytes": "only the driver knows it", "uuid": "the driver was not asked"}),
         is_simulated=parent.is_simulated,
+    )
+
+
+def _shared_node(parent: Device, gi: int) -> Device:
+    """Make the node of a GPU instance that several compute instances share; it owns their memory."""
+    return replace(
+        _node(parent, gi, 0),
+        id=f"{parent.id}/gi{gi}",
+        label=_SHARED_LABEL,
+        numbers=FrozenMap({"gpu_instance": gi}),
+        is_counted=False,
+        count_reason="its compute instances are used instead",
+    )
+
+
+def _slice_node(shared: Device, gi: int, ci: int) -> Device:
+    node = _node(shared, gi, ci)
+    return replace(
+        node,
+        id=f"{shared.id}/ci{ci}",
+        level=Level.CORE,
+        label=_SLICE_LABEL,
+        unknown=node.unknown.with_items({"memory_bytes": f"shared with the other parts of {shared.id}"}),
     )
 
 
@@ -142,17 +157,13 @@ def partitions_from_driver(
         by_pair[(_number(reply, "gpu_instance"), _number(reply, "compute_instance"))] = reply
     known_pairs = {_pair(node) for node in known}
     extra = [pair for pair in by_pair if pair not in known_pairs]
-    nodes = [*known, *_tree(parent, extra)] if not known else [*known, *(_lone(parent, pair) for pair in extra)]
+    nodes = [*known, *(_node(parent, *pair) for pair in extra)] if known else _tree(parent, extra)
     return tuple(_enriched(parent, node, by_pair, is_container=is_container) for node in nodes)
 
 
 def _number(reply: Reply, name: str) -> int:
     value = reply.number(name)
     return -1 if value is None else value
-
-
-def _lone(parent: Device, pair: tuple[int, int]) -> Device:
-    return _node(parent, f"gi{pair[0]}/ci{pair[1]}", MIG_LABEL, *pair)
 
 
 def _enriched(
@@ -163,30 +174,36 @@ def _enriched(
         return _with_shared_memory(parent, node, [r for (gi, _), r in replies.items() if gi == _pair(node)[0]])
     if reply is None:
         return replace(node, conditions=(_not_shown(is_container),), model=parent.model)
-    profile = _profile(reply)
     memory = reply.number("memory_bytes") if node.memory_owner == parent.id else None
-    unknown = {} if memory is not None else {"memory_bytes": _memory_reason(node, parent, reply)}
-    uuid = reply.text("uuid")
-    if uuid is None:
-        unknown["uuid"] = reply.why("uuid")
+    facts = {
+        "profile": _profile(reply),
+        "multiprocessors": reply.number("multiprocessors"),
+        "compute_slices": reply.number("compute_slices"),
+    }
+    index, uuid = reply.number("index"), reply.text("uuid")
+    unknown = {
+        **{name: why for name in ("model", "numa_node") if (why := parent.why_unknown(name)) is not None},
+        **{f"attributes.{name}": reply.why(name) for name, value in facts.items() if value is None},
+        **({} if memory is not None else {"memory_bytes": _memory_reason(node, parent, reply)}),
+        **({} if uuid is not None else {"uuid": reply.why("uuid")}),
+        **({} if index is not None else {"numbers.mig_index": reply.why("index")}),
+    }
     return replace(
         node,
         model=reply.text("name") or parent.model,
         uuid=uuid,
-        numbers=node.numbers.with_items({"mig_index": reply.number("index")}),
+        numbers=node.numbers.with_items({"mig_index": index}),
         memory_bytes=memory,
-        conditions=tuple(condition for condition in node.conditions if condition.code != "not-asked"),
+        conditions=_without_unasked(node),
         numa_node=parent.numa_node,
         driver_version=parent.driver_version,
-        attributes=FrozenMap(
-            {
-                "profile": profile,
-                "multiprocessors": reply.number("multiprocessors"),
-                "compute_slices": reply.number("compute_slices"),
-            }
-        ),
+        attributes=FrozenMap(facts),
         unknown=FrozenMap(unknown),
     )
+
+
+def _without_unasked(node: Device) -> tuple[Condition, ...]:
+    return tuple(condition for condition in node.conditions if condition.code != "not-asked")
 
 
 def _memory_reason(node: Device, parent: Device, reply: Reply) -> str:
@@ -204,7 +221,7 @@ def _with_shared_memory(parent: Device, node: Device, replies: Sequence[Reply]) 
         node,
         memory_bytes=max(sizes, default=None),
         numa_node=parent.numa_node,
-        conditions=tuple(condition for condition in node.conditions if condition.code != "not-asked"),
+        conditions=_without_unasked(node),
         unknown=FrozenMap({**reason, "uuid": "a GPU instance has none, its compute instances have"}),
     )
 

@@ -86,6 +86,7 @@ MODELS: Mapping[str, SimulatedModel] = {
         has_mig=True,
         multiprocessors=108,
     ),
+    "t4": SimulatedModel("Tesla T4", 0x1EB8, 0x12A2, "030200", 15360 * MIB, 2560, 1590, (7, 5), speed_gts=8.0),
     "l4": SimulatedModel("NVIDIA L4", 0x27B8, 0x16CA, "030200", 23034 * MIB, 7424, 2040, (8, 9)),
     "rtx-a6000": SimulatedModel(
         "NVIDIA RTX A6000",

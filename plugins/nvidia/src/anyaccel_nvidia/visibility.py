@@ -13,7 +13,7 @@ from anyaccel.frozen import FrozenMap
 from anyaccel.visibility import ListedUnit, Resolution, TokenEffect, VariableReport, VisibleUnit
 from anyaccel_nvidia.container_mask import read_container_mask
 from anyaccel_nvidia.declaration import CONTAINER_MASK, MASK, ORDER, ORDER_BY_BUS, ORDER_BY_SPEED, SHARED_DAEMON
-from anyaccel_nvidia.masks import ID_HINT, MaskResult, Named, read_mask
+from anyaccel_nvidia.masks import ID_HINT, MaskResult, read_mask
 from anyaccel_nvidia.numbering import Listing, list_units
 from anyaccel_nvidia.partitions import is_divided
 
@@ -27,7 +27,7 @@ def resolve_visibility(view: FamilyView, environ: Mapping[str, str]) -> Resoluti
     listing = list_units(view, environ)
     value = environ.get(MASK)
     result = None if value is None else read_mask(value, listing, view)
-    units = tuple(_unmasked(view, listing)) if result is None else tuple(_masked(result, listing))
+    units = tuple(_unmasked(view, listing)) if result is None else tuple(_masked(result))
     container_tokens, container_report = read_container_mask(environ.get(CONTAINER_MASK), view)
     return Resolution(
         units=units,
@@ -49,19 +49,13 @@ def _unmasked(view: FamilyView, listing: Listing) -> Iterator[VisibleUnit]:
         yield VisibleUnit(unit.number, unit.device_id, unit.leaves, reason=None if unit.number is not None else reason)
 
 
-def _masked(result: MaskResult, listing: Listing) -> Iterator[VisibleUnit]:
+def _masked(result: MaskResult) -> Iterator[VisibleUnit]:
     ordinal = 0
     for named in result.named:
-        yield _visible(named, ordinal if named.has_ordinal else None, listing)
+        unit = named.unit or ListedUnit(None, None, ())
+        number = ordinal if named.has_ordinal else None
+        yield VisibleUnit(number, unit.device_id, unit.leaves, MASK, named.token, named.reason)
         ordinal += named.has_ordinal
-
-
-def _visible(named: Named, ordinal: int | None, listing: Listing) -> VisibleUnit:
-    unit = named.unit or ListedUnit(None, None, ())
-    leaves, reason = unit.leaves, named.reason
-    if unit.device_id is not None and not listing.grant.allows(unit.device_id):
-        leaves, reason = (), f"outside what {listing.grant.variable} grants"
-    return VisibleUnit(ordinal, unit.device_id, leaves, MASK, named.token, reason)
 
 
 def _hidden_by(
@@ -136,5 +130,7 @@ def _order_report(value: str) -> VariableReport:
         return VariableReport(ORDER, value, True, "numbers follow the PCI bus, as the driver's do")
     if value == ORDER_BY_SPEED:
         return VariableReport(ORDER, value, True, "numbers begin with the fastest card, which is also the default")
+    if not value:
+        return VariableReport(ORDER, value, False, "empty, as if it were not set")
     reason = f"unknown value; documented are {ORDER_BY_SPEED} and {ORDER_BY_BUS}"
     return VariableReport(ORDER, value, False, reason, is_warning=True)
