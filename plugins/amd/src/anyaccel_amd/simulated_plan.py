@@ -151,6 +151,7 @@ def plan_machine(description: MachineDescription) -> Plan:
     for fault in faults:
         _check_known("fault", (fault.kind,), _FAULTS, "the faults of amd")
     cards = description.cards_of("amd")
+    _check_fault_cards(faults, cards)
     links = _links(description, cards, str(options.get("hive", "")))
     gpus = _gpus(cards, links, description.faults, len(description.host.numa_cpus))
     return Plan(
@@ -175,6 +176,13 @@ def _check_known(what: str, names: Sequence[str] | Mapping[str, Json], known: fr
     for name in names:
         if name not in known:
             raise RecordingError(f"unknown {what} {name!r} in {where} (known: {', '.join(sorted(known))})")
+
+
+def _check_fault_cards(faults: Sequence[FaultDescription], cards: Sequence[CardDescription]) -> None:
+    known = {normal_address(card.address or "") for card in cards}
+    for fault in faults:
+        if fault.card is not None and normal_address(fault.card) not in known:
+            raise RecordingError(f"fault {fault.kind} names no card of amd: {fault.card!r}")
 
 
 def _links(description: MachineDescription, cards: Sequence[CardDescription], hive: str) -> tuple[ImaginaryLink, ...]:
