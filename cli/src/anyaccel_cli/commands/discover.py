@@ -6,7 +6,6 @@ import click
 
 from anyaccel.device import Device
 from anyaccel.inventory import Inventory
-from anyaccel_cli.documents import discover_document
 from anyaccel_cli.exit_codes import epilog
 from anyaccel_cli.failures import NothingMatchedError, WrongUsageError
 from anyaccel_cli.looking import exit_code, look, report_broken
@@ -27,7 +26,6 @@ from anyaccel_cli.rows import (
     unclaimed_lines,
     wide_columns,
 )
-from anyaccel_cli.selection import select
 
 __all__ = ["command"]
 
@@ -77,6 +75,10 @@ def _devices(
     inventory: Inventory, expressions: tuple[str, ...]
 ) -> tuple[tuple[Device, ...], NothingMatchedError | None]:
     """Select devices; that nothing matches is said after the rest, since JSON is one document in any case."""
+    if not expressions:
+        return inventory.devices, None
+    from anyaccel_cli.selection import select
+
     try:
         return select(inventory, expressions).shown, None
     except NothingMatchedError as error:
@@ -93,6 +95,8 @@ def _text(
 ) -> str:
     format_ = output.options.format
     if format_ == "json":
+        from anyaccel_cli.documents import discover_document
+
         return json_text(discover_document(inventory, devices))
     if format_ == "ids":
         return lines_text(() if is_nothing else (device.id for device in devices))
