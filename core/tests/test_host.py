@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anyaccel.cpus import cpu_list_text, parse_cpu_list
 from anyaccel.files import MemoryTree
-from anyaccel.host import cpu_list_text, memory_total_bytes, parse_cpu_list, read_boundary, read_host
+from anyaccel.host import memory_total_bytes, read_boundary, read_host
 from anyaccel.machine import Machine
 from anyaccel.topology import Boundary
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from anyaccel.cpus import parse_cpu_list
 from anyaccel.device import DeviceState
 from anyaccel.discovery import discover
 from anyaccel.errors import FileUnavailableError, RecordingError
-from anyaccel.host import parse_cpu_list
 from anyaccel.machine import MachineKind
 from anyaccel.registry import Registry
 from anyaccel.simulation import find_machine, list_machines, load_description, parse_description, simulate

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from anyaccel import _contract
-from anyaccel.capabilities import MatchRule
 from anyaccel.device import Blocks, Condition, Device, DeviceState, Discovery, FamilyView, Inspection
 from anyaccel.errors import AccelError, PluginContractError, UnavailableError
 from anyaccel.frozen import FrozenMap
 from anyaccel.host import read_boundary, read_host
-from anyaccel.inventory import Inventory, OutcomeStatus, PluginOutcome, UnclaimedHardware
+from anyaccel.inventory import Inventory, OutcomeStatus, PluginOutcome
 from anyaccel.machine import Answers, Deadline, LiveAnswers, Machine, Recorder, StoredAnswers, live_machine
-from anyaccel.pci import PciFunction, address_key, match_functions
+from anyaccel.pci import address_key
 from anyaccel.registry import Plugin, Registry
 from anyaccel.topology import Boundary, FabricNode, HostParts, Link, TopologyReport
+from anyaccel.unclaimed import KnownFamily, unclaimed_hardware
 
 if TYPE_CHECKING:
     from anyaccel import _probe
@@ -27,19 +27,6 @@ __all__ = ["DISCOVER_TIMEOUT_SECONDS", "KnownFamily", "discover"]
 
 DISCOVER_TIMEOUT_SECONDS = 2.0
 """Most time one plugin's file reading may take before its rows are given up."""
-
-_ACCELERATOR_CLASSES = ("0302", "12")
-
-
-@dataclass(frozen=True)
-class KnownFamily:
-    """A family that may not be installed: enough to name its hardware and the command that helps."""
-
-    key: str
-    title: str
-    distribution: str
-    matches: tuple[MatchRule, ...]
-    models: FrozenMap[str] = field(default_factory=FrozenMap)
 
 
 @dataclass
@@ -137,8 +124,18 @@ def discover(
         _resolve(work, machine, boundary)
     machine = machine.with_deadline(Deadline(None))
     inventory = _assembled(works, registry, machine, boundary)
-    unclaimed = tuple(_unclaimed(works, registry, machine, known))
-    return replace(inventory, conflicts=conflicts, unclaimed=unclaimed)
+    unclaimed = unclaimed_hardware(machine, _claimed(works), _working(works), registry.failures, known)
+    return replace(inventory, conflicts=conflicts, unclaimed=tuple(unclaimed))
+
+
+def _claimed(works: Sequence[_Work]) -> frozenset[str]:
+    devices = (device for work in works for device in work.devices)
+    addresses = {address for device in devices for address in device.pci_addresses}
+    return frozenset(addresses.union(*(work.discovery.claimed for work in works)))
+
+
+def _working(works: Sequence[_Work]) -> frozenset[str]:
+    return frozenset(work.plugin.key for work in works if work.broken is None)
 
 
 def _find(work: _Work, machine: Machine) -> None:
@@ -419,59 +416,3 @@ def _assembled(works: Sequence[_Work], registry: Registry, machine: Machine, bou
         kind=machine.kind,
         name=machine.name,
     )
-
-
-def _unclaimed(
-    works: Sequence[_Work], registry: Registry, machine: Machine, known: Sequence[KnownFamily]
-) -> Iterable[UnclaimedHardware]:
-    claimed = {address for work in works for address in work.discovery.claimed}
-    claimed |= {address for work in works for device in work.devices for address in device.pci_addresses}
-    working = {work.plugin.key for work in works if work.broken is None}
-    named: set[str] = set()
-    for family in known:
-        if family.key in working:
-            continue
-        for function, rule in match_functions(machine, family.matches):
-            if rule.is_accelerator and function.address not in claimed | named:
-                named.add(function.address)
-                yield _missing_plugin(function, family, registry)
-    for function in machine.pci_functions():
-        if function.address in claimed | named:
-            continue
-        stranger = _stranger(function, machine)
-        if stranger is not None:
-            yield stranger
-    yield from _unclaimed_nodes(machine, claimed | named)
-
-
-def _missing_plugin(function: PciFunction, family: KnownFamily, registry: Registry) -> UnclaimedHardware:
-    pci_id = f"{function.vendor_id or 0:04x}:{function.device_id or 0:04x}"
-    failed = next((outcome for outcome in registry.failures if outcome.plugin == family.key), None)
-    name = family.models.get(pci_id)
-    if failed is not None:
-        what = "disabled" if failed.status is OutcomeStatus.DISABLED else "broken"
-        return UnclaimedHardware(function.address, name, family.key, f"plugin {what}: {failed.reason}", failed.hint)
-    return UnclaimedHardware(
-        function.address, name, family.key, "plugin not installed", f"pip install {family.distribution}"
-    )
-
-
-def _stranger(function: PciFunction, machine: Machine) -> UnclaimedHardware | None:
-    if function.is_dead:
-        return UnclaimedHardware(function.address, None, None, "not responding on PCI: reads return all ones")
-    if not (function.class_code or "").startswith(_ACCELERATOR_CLASSES):
-        return None
-    if machine.pci_detail(function).physical_function is not None:
-        return None
-    pci_id = f"{function.vendor_id or 0:04x}:{function.device_id or 0:04x}"
-    return UnclaimedHardware(
-        function.address, None, None, f"accelerator {pci_id} (class {function.class_code}) that no plugin knows"
-    )
-
-
-def _unclaimed_nodes(machine: Machine, claimed: set[str]) -> Iterable[UnclaimedHardware]:
-    for name in machine.list_folder("/sys/class/accel"):
-        real = machine.resolve(f"/sys/class/accel/{name}/device")
-        address = (real or "").rpartition("/")[2]
-        if re.fullmatch(r"accel\d+", name) and address not in claimed:
-            yield UnclaimedHardware(f"/dev/accel/{name}", None, None, "unclaimed accelerator node")

@@ -6,53 +6,25 @@ import posixpath
 import re
 from collections.abc import Iterable
 
+from anyaccel.cpus import CPUS, NODES, cpu_list_text, node_cpus, node_numbers, parse_cpu_list
 from anyaccel.errors import FileUnavailableError
 from anyaccel.frozen import FrozenMap
 from anyaccel.machine import Machine
 from anyaccel.pci import read_int
 from anyaccel.topology import Boundary, HostParts, Nic, NumaNode, PcieLink, PciPath
 
-__all__ = ["cpu_list_text", "parse_cpu_list", "read_boundary", "read_host"]
-
-_NODES = "/sys/devices/system/node"
-_CPUS = "/sys/devices/system/cpu"
-
-
-def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """Read a kernel CPU list.
-
-    Returns: CPU numbers, sorted; empty for an empty or malformed list.
-    Example: parse_cpu_list("0-2,8") == (0, 1, 2, 8)
-    """
-    cpus: set[int] = set()
-    for part in text.strip().split(","):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
-        if match is not None:
-            first = int(match.group(1))
-            last = int(match.group(2) or first)
-            cpus.update(range(first, min(last, first + 65_536) + 1))
-    return tuple(sorted(cpus))
-
-
-def cpu_list_text(cpus: Iterable[int]) -> str:
-    """Write CPU numbers as the kernel does.
-
-    Example: cpu_list_text((0, 1, 2, 8)) == "0-2,8"
-    """
-    ranges: list[list[int]] = []
-    for cpu in sorted(set(cpus)):
-        if ranges and cpu == ranges[-1][1] + 1:
-            ranges[-1][1] = cpu
-        else:
-            ranges.append([cpu, cpu])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)
+__all__ = ["memory_total_bytes", "read_boundary", "read_host"]
 
 
 def read_boundary(machine: Machine) -> Boundary:
     """Tell whether the program runs on a host, in a container, in a virtual machine or in WSL, from files alone.
 
-    Sources: systemd's and the container tools' marker files, DMI strings, the hypervisor CPU flag.
+    Read once a machine. Sources: the container tools' marker files, DMI strings, the hypervisor CPU flag.
     """
+    return machine.cached("boundary", lambda: _read_boundary(machine))
+
+
+def _read_boundary(machine: Machine) -> Boundary:
     release = machine.read_text_or_none("/proc/sys/kernel/osrelease") or ""
     if "microsoft" in release.lower() or machine.exists("/dev/dxg"):
         return Boundary("wsl", is_container=False, is_vm=True, reason="the kernel is that of WSL")
@@ -122,64 +94,28 @@ def read_host(machine: Machine, addresses: Iterable[str], boundary: Boundary) ->
 
 
 def _numa_nodes(machine: Machine) -> tuple[NumaNode, ...]:
-    numbers = (re.fullmatch(r"node(\d+)", name) for name in machine.list_folder(_NODES))
-    return tuple(_numa_node(machine, number) for number in sorted(int(m.group(1)) for m in numbers if m is not None))
+    return tuple(_numa_node(machine, number) for number in node_numbers(machine))
 
 
 def _numa_node(machine: Machine, number: int) -> NumaNode:
-    folder = f"{_NODES}/node{number}"
+    folder = f"{NODES}/node{number}"
     memory = re.search(r"MemTotal:\s+(\d+) kB", machine.read_text_or_none(f"{folder}/meminfo") or "")
     distances = (machine.read_text_or_none(f"{folder}/distance") or "").split()
     return NumaNode(
         number=number,
-        cpus=_node_cpus(machine, folder),
+        cpus=node_cpus(machine).get(number, ()),
         memory_bytes=int(memory.group(1)) * 1024 if memory else None,
         distances=tuple(int(d) for d in distances if d.isdigit()),
     )
 
 
-def _node_cpus(machine: Machine, folder: str) -> tuple[int, ...]:
-    return _cpus_of(machine, f"{folder}/cpulist", f"{folder}/cpumap")
-
-
-def local_cpus(machine: Machine, path: str) -> tuple[int, ...]:
-    """Give the CPUs the kernel calls local to a PCI function, empty when it does not say."""
-    return _cpus_of(machine, f"{path}/local_cpulist", f"{path}/local_cpus")
-
-
-def node_cpus(machine: Machine) -> dict[int, tuple[int, ...]]:
-    """Give the CPUs of each NUMA node by number, read once a machine."""
-    return machine.cached("node-cpus", lambda: {node.number: node.cpus for node in _numa_nodes(machine)})
-
-
-def online_cpus(machine: Machine) -> set[int]:
-    """Give the CPUs that are online; those of all NUMA nodes together where the kernel keeps no list."""
-    listed = machine.read_text_or_none(f"{_CPUS}/online")
-    if listed is not None:
-        return set(parse_cpu_list(listed))
-    return {cpu for cpus in node_cpus(machine).values() for cpu in cpus}
-
-
-def _cpus_of(machine: Machine, list_path: str, mask_path: str) -> tuple[int, ...]:
-    """Read CPUs from a list (`0-3`) or, on old kernels, from a mask of 32-bit words."""
-    listed = machine.read_text_or_none(list_path)
-    if listed is not None:
-        return parse_cpu_list(listed)
-    words = (machine.read_text_or_none(mask_path) or "").split(",")
-    try:
-        mask = int("".join(word.zfill(8) for word in words), 16)
-    except ValueError:
-        return ()
-    return tuple(cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1)
-
-
 def _packages(machine: Machine) -> FrozenMap[tuple[int, ...]]:
     packages: dict[str, list[int]] = {}
-    for name in machine.list_folder(_CPUS):
+    for name in machine.list_folder(CPUS):
         match = re.fullmatch(r"cpu(\d+)", name)
         if match is None:
             continue
-        package = read_int(machine, f"{_CPUS}/{name}/topology/physical_package_id")
+        package = read_int(machine, f"{CPUS}/{name}/topology/physical_package_id")
         if package is not None and package >= 0:
             packages.setdefault(str(package), []).append(int(match.group(1)))
     return FrozenMap({p: tuple(sorted(packages[p])) for p in sorted(packages, key=int)})
@@ -192,8 +128,8 @@ def _contradictions(nodes: Iterable[NumaNode], packages: FrozenMap[tuple[int, ..
             if ours & theirs and not ours <= theirs and not theirs <= ours:
                 yield (
                     f"the kernel contradicts itself: package {package} has CPUs {cpu_list_text(theirs)} "
-                    f"({_CPUS}/cpu*/topology), NUMA node {node.number} has CPUs {cpu_list_text(ours)} "
-                    f"({_NODES}/node{node.number}/cpulist); the NUMA node's list is used"
+                    f"({CPUS}/cpu*/topology), NUMA node {node.number} has CPUs {cpu_list_text(ours)} "
+                    f"({NODES}/node{node.number}/cpulist); the NUMA node's list is used"
                 )
                 return
 

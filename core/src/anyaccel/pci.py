@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anyaccel.capabilities import MatchRule
+from anyaccel.cpus import local_cpus, node_cpus, online_cpus
 from anyaccel.device import Blocks, Condition, Device, DeviceState, Level
 from anyaccel.errors import FileUnavailableError
 from anyaccel.frozen import FrozenMap
@@ -190,8 +191,6 @@ def _node_of_local_cpus(machine: Machine, path: str) -> int | None:
     A node may list CPUs that are not online, and a card may be near a part of its node. All online CPUs, or a machine with
     one node, tell nothing: that is what the kernel writes when it does not know.
     """
-    from anyaccel.host import local_cpus, node_cpus, online_cpus
-
     cpus = set(local_cpus(machine, path))
     nodes = {number: set(of_node) for number, of_node in node_cpus(machine).items() if of_node}
     if not cpus or len(nodes) < 2 or cpus == online_cpus(machine):

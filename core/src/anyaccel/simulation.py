@@ -9,10 +9,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from anyaccel.cpus import parse_cpu_list
 from anyaccel.errors import RecordingError
 from anyaccel.files import MemoryTree, NodeFact
 from anyaccel.frozen import FrozenMap
-from anyaccel.host import parse_cpu_list
 from anyaccel.machine import Machine, MachineKind, StoredAnswers, UserFacts
 from anyaccel.machine_description import (
     CardDescription,

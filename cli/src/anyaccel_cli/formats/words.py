@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from anyaccel.cpus import cpu_list_text
 from anyaccel.device import Device
-from anyaccel.host import cpu_list_text
 from anyaccel.inventory import Inventory
 from anyaccel.topology import Link, LinkState, PairLevel, PcieLink
 from anyaccel_cli.facts import MAIN_SPACE, depth_of, main_number, numa_node_of

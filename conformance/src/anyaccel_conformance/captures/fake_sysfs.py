@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from anyaccel.cpus import cpu_list_text
 from anyaccel.files import MemoryTree, NodeFact
 from anyaccel.frozen import FrozenMap
-from anyaccel.host import cpu_list_text
 from anyaccel.machine import Machine, MachineKind, StoredAnswers
 from anyaccel.pci import address_key
 

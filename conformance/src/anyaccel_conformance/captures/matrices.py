@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, permutations
 from pathlib import Path
 
+from anyaccel.cpus import cpu_list_text, parse_cpu_list
 from anyaccel.device import Device, FamilyView
 from anyaccel.frozen import FrozenMap
-from anyaccel.host import cpu_list_text, parse_cpu_list
 from anyaccel.inventory import Inventory
 from anyaccel.topology import HostParts, Link, LinkState, Nic, NumaNode, PairLevel, PciPath, pci_level
 from anyaccel_conformance.captures.claims import Claim

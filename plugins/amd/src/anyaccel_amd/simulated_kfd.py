@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from anyaccel.host import parse_cpu_list
+from anyaccel.cpus import parse_cpu_list
 from anyaccel.machine_description import HostDescription
 from anyaccel.pci import address_key
 from anyaccel_amd.simulated_plan import ImaginaryGpu, ImaginaryPartition, Plan
