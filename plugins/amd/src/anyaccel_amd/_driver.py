@@ -156,7 +156,10 @@ def _document(smi: ModuleType) -> Json:
 
 
 class _Asker:
-    """Asks one processor; a call that fails leaves None and its status behind."""
+    """Asks one processor; a call that fails leaves None and its status behind.
+
+    The binding decodes texts and serial numbers strictly, so an odd process name makes it raise ValueError.
+    """
 
     def __init__(self, smi: ModuleType) -> None:
         self._smi = smi
@@ -168,6 +171,9 @@ class _Asker:
             value = call()
         except self._smi.AmdSmiException as error:
             self.problems[name] = _status(error)
+            return None
+        except ValueError as error:
+            self.problems[name] = f"the binding cannot read the answer: {error}"
             return None
         return None if value == "N/A" else value
 

@@ -40,7 +40,7 @@ def smi_answer(plan: Plan) -> Json:
         "library_version": plan.smi["library_version"],
         "binding_version": plan.smi["binding_version"],
         "processors": [_processor(gpu, part, order, plan) for gpu in alive for part in gpu.partitions],
-        "links": _links(alive, plan),
+        "links": _links([gpu for gpu in alive if gpu.partitions and gpu.partitions[0].number == 0], plan),
     }
 
 
