@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from anyaccel.device import DeviceState, Level
+from anyaccel.discovery import discover
+from anyaccel.errors import UnavailableError
 from anyaccel.files import MemoryTree, NodeFact
-from anyaccel.machine import Machine, MachineKind
+from anyaccel.machine import Answers, Machine, MachineKind
 
 GIB = 1 << 30
 PCI = "/sys/bus/pci/devices"
@@ -130,6 +132,31 @@ def test_sleeping_gpus_are_named_in_a_note(described, inventory_of, card):
     assert "would wake amd:0000:23:00.0" in note
 
 
+def test_no_hook_asks_amdsmi_while_a_gpu_sleeps(described, registry, card):
+    """Neither inspection nor topology asks, since asking opens every GPU."""
+    asked = []
+
+    class Counting(Answers):
+        def answer(self, topic, collect):
+            asked.append(topic)
+            raise UnavailableError("not here", reason_code="binding-missing")
+
+    asleep = described(card(suspended="true") + card(address="0000:26:00.0")).with_answers({"amd": Counting()})
+    awake = described(card()).with_answers({"amd": Counting()})
+
+    discover(asleep, registry, isolate=False)
+    assert asked == []
+    discover(awake, registry, isolate=False)
+    assert set(asked) == {"amdsmi"}
+
+
+def test_a_gpu_without_driver_has_one_reason(described, view_of, card):
+    """Its missing device files follow from that and are not told again."""
+    (device,) = view_of(described(card(driver='""'))).devices
+
+    assert codes(device) == ["no-driver"]
+
+
 def test_denied_nodes_name_group_and_remedy(shipped, view_of):
     """Both GPUs stay in the list as denied; node, owning group, the user's groups and the remedy are told (discover-08)."""
     first, second = view_of(shipped("amd-no-permission")).devices
@@ -159,6 +186,15 @@ def test_a_missing_kfd_file_blocks(described, view_of, card, changed):
 
     assert device.state is DeviceState.BLOCKED or device.state is DeviceState.UNUSABLE
     assert any("/dev/kfd" in condition.reason for condition in device.conditions)
+
+
+def test_the_runtime_does_not_count_a_gpu_without_its_render_node(described, view_of, card, changed):
+    """Its number goes to the next GPU, as in libhsakmt."""
+    machine = described("".join(card(address=f"0000:{bus}:00.0") for bus in (23, 26, 43)))
+
+    devices = view_of(changed(machine, gone=("/dev/dri/renderD129",))).devices
+
+    assert [device.numbers["index"] for device in devices] == [0, None, 1]
 
 
 def test_a_copied_tree_without_dev_raises_no_alarm(described, view_of, card, changed):

@@ -71,6 +71,13 @@ def test_one_direction_is_enough():
     assert only(report_from_kfd(THREE, [way(2, 1)])).hops == 1
 
 
+def test_the_nearer_direction_counts():
+    """Where the two ends tell different weights the smaller one ranks the link."""
+    report = report_from_kfd(THREE, (way(1, 2, 30), way(2, 1, 15), *both(1, 3, 30)))
+
+    assert [link.hops for link in report.links] == [1, 2]
+
+
 def test_two_kinds_between_one_pair_are_two_links():
     """An xGMI and a PCIe way of one pair stay apart."""
     report = report_from_kfd(THREE, (*both(1, 2), *both(1, 2, 40, kind=PCIE)))

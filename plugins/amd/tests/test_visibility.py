@@ -278,6 +278,12 @@ def test_hiding_all_is_declared_and_done(four, environment, resolve, registry):
     assert resolve(four, **dict(change.set)).units == ()
 
 
+@pytest.mark.parametrize("setting", HIDE_ALL, ids=str)
+def test_each_part_of_hiding_hides_by_itself(setting, four, resolve):
+    """HIP's variable hides from HIP programs, ROCR's from all others."""
+    assert resolve(four, **dict([setting])).units == ()
+
+
 def test_hiding_all_leaves_the_other_family_s_variable(four, environment, resolve):
     """CUDA_VISIBLE_DEVICES is not touched when hiding: it may show NVIDIA devices, and HIP's own wins."""
     after = apply_change({CUDA: "0"}, environment(four, **{CUDA: "0"}))
