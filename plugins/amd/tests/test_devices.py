@@ -355,3 +355,35 @@ def test_every_device_is_a_device_of_the_family(shipped, view_of):
         assert device.id.startswith("amd:")
         assert device.level is (Level.DEVICE if device.parent is None else Level.PARTITION)
         assert replace(device) == device
+
+
+def test_a_part_that_nothing_knows_stays_unknown(view_of):
+    """An id that is in no table and has no KFD node: target and integration are unknown, with reasons, and it is counted."""
+    address = "0000:23:00.0"
+    ids = {"vendor": b"0x1002\n", "device": b"0x7fff\n", "class": b"0x038000\n"}
+    tree = MemoryTree(files={f"{PCI}/{address}/{name}": text for name, text in ids.items()})
+
+    (device,) = view_of(Machine(tree, kind=MachineKind.ROOT)).devices
+
+    assert (device.is_integrated, device.attributes["target"]) == (None, None)
+    assert "is_integrated" in device.unknown
+    assert device.is_counted
+
+
+def test_a_node_with_cpu_cores_is_integrated(plugin):
+    """Old integrated parts are one KFD node with CPU cores and compute cores."""
+    root = "/sys/class/kfd/kfd/topology/nodes/0"
+    properties = b"cpu_cores_count 4\nsimd_count 32\nlocation_id 8\ndomain 0\ndevice_id 39028\n"
+    tree = MemoryTree(files={f"{root}/gpu_id": b"5\n", f"{root}/properties": properties})
+
+    (device,) = plugin.call("accel_discover_devices", machine=Machine(tree)).devices
+
+    assert (device.is_integrated, device.is_counted) == (True, False)
+    assert device.why_unknown("numbers.render") == "KFD tells no render minor"
+
+
+def test_inside_wsl_the_reason_names_it(described, plugin):
+    """WSL shows AMD GPUs in no file: that is said instead of "none"."""
+    machine = described('[host]\nboundary = "wsl"\n')
+
+    assert "inside WSL" in plugin.call("accel_discover_devices", machine=machine).reason

@@ -122,6 +122,14 @@ def test_a_weight_between_hops_is_no_number_of_hops():
     assert "weight 22" in link.reason
 
 
+def test_weight_0_tells_no_distance():
+    """A weight of 0 is not told: no hops are made of it, and it does not move the others'."""
+    links = report_from_kfd(THREE, (*both(1, 2, 15), *both(1, 3, 0), way(2, 3, 0), way(3, 2, 30))).links
+
+    assert [link.hops for link in links] == [1, None, 2]
+    assert links[1].reason == "KFD reports no weight"
+
+
 def test_partitions_of_one_gpu_share_a_package():
     """They are joined inside, which is no xGMI link of the board."""
     parts = (device(4, "amd:g"), device(5, "amd:g"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from anyaccel.device import Blocks, DeviceState, Level
+from anyaccel.files import MemoryTree, NodeFact
+from anyaccel.machine import Machine
 
 GIB = 1 << 30
 CPX = {"compute_partition": '"CPX"', "memory_partition": '"NPS4"'}
@@ -169,8 +171,6 @@ def test_trouble_of_the_function_reaches_its_partitions(described, view_of, card
 
 def test_a_denied_node_hits_one_partition_only(described, view_of, card, changed):
     """The rights of one render node matter to its partition, not to the GPU or the others."""
-    from anyaccel.files import NodeFact
-
     node = {"/dev/dri/renderD130": NodeFact(0o660, "0", "secret", 226, 130)}
 
     parts = parts_of(view_of(changed(described(card("mi300x", **CPX)), nodes=node)))
@@ -185,3 +185,20 @@ def test_amdsmi_joins_partitions_by_their_node(described, inventory_of, card):
 
     assert [part.numbers["hip"] for part in parts_of(view)] == list(range(8))
     assert "hip" not in view.roots[0].numbers
+
+
+def test_equal_gpus_tell_how_many_partitions_there_should_be(view_of):
+    """Nothing knows the dies of a new part: a GPU with fewer partitions than its equal lacks some."""
+    root = "/sys/class/kfd/kfd/topology/nodes"
+    places = [(0x2300, part) for part in range(4)] + [(0x2600, part) for part in range(3)]
+    files = {}
+    for number, (slot, part) in enumerate(places):
+        text = f"simd_count 8\nlocation_id {slot + part}\ndomain 0\ndevice_id 32767\nunique_id {slot}\n"
+        files |= {f"{root}/{number}/gpu_id": b"7\n", f"{root}/{number}/properties": text.encode()}
+
+    first, second = view_of(Machine(MemoryTree(files=files))).roots
+
+    assert condition(first, "partitions-missing") is None
+    assert condition(second, "partitions-missing").reason == (
+        "3 of 4 partitions present (by the equal GPUs of this machine)"
+    )

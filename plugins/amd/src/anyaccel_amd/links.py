@@ -65,7 +65,7 @@ def _merged(known: _Pair | None, new: _Pair) -> _Pair:
         return new
     return replace(
         known,
-        weight=min(known.weight, new.weight),
+        weight=min(known.weight or new.weight, new.weight or known.weight),
         min_mbs=max(known.min_mbs, new.min_mbs),
         max_mbs=max(known.max_mbs, new.max_mbs),
         is_enabled=known.is_enabled and new.is_enabled,
@@ -74,7 +74,7 @@ def _merged(known: _Pair | None, new: _Pair) -> _Pair:
 
 def _nearest_weight(pairs: Iterable[_Pair]) -> int | None:
     """Give the weight of one hop on this machine: the smallest between two packages."""
-    weights = [pair.weight for pair in pairs if pair.type == LINK_XGMI and not pair.is_same_package]
+    weights = [p.weight for p in pairs if p.type == LINK_XGMI and p.weight and not p.is_same_package]
     return min(weights, default=None)
 
 
@@ -85,7 +85,7 @@ def _link(pair: _Pair, nearest: int | None) -> Link:
     if pair.is_same_package:
         return _made(pair, "same-package", "PKG", pair.max_mbs * _MBS or None, hops=1)
     hops = _hops(pair.weight, nearest)
-    why = None if hops is not None else f"weight {pair.weight} is no whole number of hops above {nearest}"
+    why = None if hops is not None else _why_no_hops(pair.weight, nearest)
     return _made(pair, "xgmi", "XGMI", pair.max_mbs * _MBS or None, hops=hops, reason=why)
 
 
@@ -112,6 +112,10 @@ def _hops(weight: int, nearest: int | None) -> int | None:
         return None
     steps, rest = divmod(weight - nearest, _WEIGHT_PER_HOP)
     return 1 + steps if rest == 0 else None
+
+
+def _why_no_hops(weight: int, nearest: int | None) -> str:
+    return f"weight {weight} is no whole number of hops above {nearest}" if weight else "KFD reports no weight"
 
 
 def _count(pair: _Pair) -> int | None:
