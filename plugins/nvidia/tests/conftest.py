@@ -212,7 +212,6 @@ def _stub_lines(nvml: Mapping[str, Any], metrics: Mapping[str, Any]) -> Iterator
         yield f"d{index}.utilization", _value(device, "utilization_percent")
         yield f"d{index}.memory_used", _value(device, "memory_used_bytes")
     for pair in nvml["pairs"]:
-        yield f"p{pair['a']}.{pair['b']}.ancestor", _value(pair, "common_ancestor")
         yield f"p{pair['a']}.{pair['b']}.peer0", _value(pair, "peer_read")
 
 
@@ -237,8 +236,7 @@ def _device_lines(device: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     yield "handle", "yes"
     yield from _plain_lines(device)
     yield from _pci_lines(device)
-    nodes = device.get("numa_nodes")
-    yield "nodes", _value(device, "numa_nodes") if nodes is None else sum(1 << node for node in nodes)
+    yield "nodes", _node_words(device)
     slots = [partition["index"] for partition in device["partitions"]]
     yield "mig_count", max(slots) + 1 if slots else 0
     for partition in device["partitions"]:
@@ -250,6 +248,14 @@ def _device_lines(device: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     codes = fabric.get("codes", {})
     words = (fabric.get(name) for name in ("status", "clique", "state", "health_mask"))
     yield "fabric", f"!{codes['read']}" if codes else fabric["cluster"] + " " + " ".join(str(word) for word in words)
+
+
+def _node_words(device: Mapping[str, Any]) -> Any:
+    """NUMA nodes are a mask of as many 64-bit words as were asked for."""
+    if "numa_nodes" not in device:
+        return _value(device, "numa_nodes")
+    mask = sum(1 << node for node in device["numa_nodes"])
+    return " ".join(str(mask >> 64 * word & (1 << 64) - 1) for word in range(4))
 
 
 _PLAIN_KEYS = {

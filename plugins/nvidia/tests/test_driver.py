@@ -117,6 +117,14 @@ def test_cluster_id_keeps_its_zero_bytes(answers_of, ask_stub, stub_text):
     assert collected["devices"][0]["fabric"]["cluster"] == cluster
 
 
+@pytest.mark.parametrize("node", [0, 63, 64, 70])
+def test_any_memory_node_is_found_in_the_mask(node, answers_of, ask_stub, stub_text):
+    """The node that the driver names is read from whichever word of the mask holds it."""
+    answer = answers_of(f"{ONE_CARD}driver_numa_node = {node}\n")["nvml"]
+
+    assert ask_stub(stub_text(answer))["devices"][0]["numa_nodes"] == [node]
+
+
 def test_refused_count_still_lists_the_cards(answers_of, shipped, ask_stub, stub_text):
     """When even the count is refused because a card is lost, every index is tried on its own."""
     answer = answers_of(shipped("nvidia-h100x8-one-lost"))["nvml"]

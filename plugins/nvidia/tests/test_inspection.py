@@ -409,6 +409,19 @@ def test_refused_and_answered_placeholders_are_unknown(machine_of):
     assert seen.model == "NVIDIA H100 80GB HBM3"
 
 
+@pytest.mark.parametrize("value", [-1, 0, True, 1.5, "80 GiB", [1], {}])
+def test_impossible_memory_is_unknown(value, machine_of):
+    """A size that is negative, nothing, or no whole number is None with a reason."""
+    machine = machine_of(cards("0000:1b:00.0"))
+    document = machine.answers["nvidia"].documents["nvml"]
+    device = {**document["devices"][0], "memory_bytes": value}
+
+    (seen,) = inspect_devices(discover_devices(machine).devices, {**document, "devices": [device]}, HOST).devices
+
+    assert seen.memory_bytes is None
+    assert seen.why_unknown("memory_bytes")
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

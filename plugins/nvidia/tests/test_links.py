@@ -27,7 +27,7 @@ def card(bus, model="a100-sxm4-40gb", more=""):
 
 
 def test_eight_cards_behind_switches_reach_each_other(registry, shipped):
-    """Links end at switches, so all 28 pairs are joined 18 wide at 450 GB/s each way, not "no NVLink"."""
+    """Links end at switches, so all 28 pairs are joined 18 wide at 450 GB/s each way; the fabric ends with the machine."""
     inventory = discover(simulate(shipped("nvidia-h100x8"), registry), registry)
     cards = {device.id for device in inventory.devices}
 
@@ -38,6 +38,7 @@ def test_eight_cards_behind_switches_reach_each_other(registry, shipped):
     assert {link.via for link in pairs} == {"nvidia:0000:05:00.0"}
     assert {link.source for link in pairs} == {LinkSource.TABLE}
     assert [node.kind for node in inventory.fabric] == ["fabric-switch"] * 4
+    assert all(device.places == () for device in inventory.devices)
 
 
 def test_links_of_one_card_to_its_switches(registry, shipped):

@@ -57,35 +57,3 @@ def test_files_and_answers_agree(machine_of, shipped, shipped_names):
                 card = cards[device["pci_address"]]
 
                 assert (card.uuid, card.minor, card.model) == (device["uuid"], device["minor"], device["name"])
-
-
-@pytest.mark.parametrize(
-    ("pair", "level"),
-    [
-        (("0000:03:00.0", "0000:04:00.0"), 10),
-        (("0000:03:00.0", "0000:07:00.0"), 20),
-        (("0000:03:00.0", "0000:09:00.0"), 30),
-        (("0000:03:00.0", "0000:41:00.0"), 40),
-        (("0000:03:00.0", "0000:81:00.0"), 50),
-    ],
-)
-def test_nearness_in_answers_follows_the_bridges(pair, level, machine_of):
-    """One switch, several, one root, one memory node, two: the answer says what the tree shows."""
-    bridges = [("0000:00:01.0", "pci0000:00"), ("0000:01:00.0", "0000:00:01.0"), ("0000:05:00.0", "0000:01:00.0")]
-    bridges.append(("0000:06:00.0", "0000:05:00.0"))
-    text = "".join(f'[[bridge]]\naddress = "{address}"\nparent = "{parent}"\n' for address, parent in bridges)
-    places = {
-        "0000:03:00.0": ("0000:01:00.0", 0),
-        "0000:04:00.0": ("0000:01:00.0", 0),
-        "0000:07:00.0": ("0000:06:00.0", 0),
-        "0000:09:00.0": ("pci0000:00", 0),
-        "0000:41:00.0": ("pci0000:40", 0),
-        "0000:81:00.0": ("pci0000:80", 1),
-    }
-    for address in pair:
-        parent, node = places[address]
-        text += f'[[card]]\nplugin = "nvidia"\nmodel = "l4"\naddress = "{address}"\nparent = "{parent}"\nnuma_node = {node}\n'
-
-    answer = machine_of(text).answers["nvidia"].documents["nvml"]
-
-    assert answer["pairs"][0]["common_ancestor"] == level

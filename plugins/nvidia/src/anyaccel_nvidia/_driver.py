@@ -380,7 +380,6 @@ def _pairs(binding: Any, handles: Sequence[Any]) -> Iterator[dict[str, Any]]:
         for b in range(a + 1, len(handles)):
             if first is not None and handles[b] is not None:
                 values = _Values(binding)
-                values.take("common_ancestor", "nvmlDeviceGetTopologyCommonAncestor", first, handles[b])
                 values.take("peer_read", "nvmlDeviceGetP2PStatus", first, handles[b], 0)
                 yield {"a": a, "b": b, **values.document()}
 

@@ -7,13 +7,16 @@ from dataclasses import dataclass, field, replace
 
 from anyaccel.device import Condition, Device, DeviceState
 from anyaccel.frozen import FrozenMap
+from anyaccel.host import read_boundary
+from anyaccel.machine import Machine
 from anyaccel.topology import Boundary
 from anyaccel_nvidia.declaration import BATCH_VARIABLES
 from anyaccel_nvidia.devices import NOT_ASKED
 from anyaccel_nvidia.health import lost_condition
+from anyaccel_nvidia.kernel_files import kernel_driver_version, xid_lines
 from anyaccel_nvidia.replies import NOT_FOUND, Reply
 
-__all__ = ["InspectionScene", "Match", "match_answers", "with_instead"]
+__all__ = ["InspectionScene", "Match", "look_around", "match_answers", "with_instead"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,16 @@ class InspectionScene:
     def is_restricted(self) -> bool:
         """Whether device rules of a container or batch system may hide cards from this process."""
         return bool(self.boundary.is_container) or any(name in self.environ for name in BATCH_VARIABLES)
+
+
+def look_around(machine: Machine) -> InspectionScene:
+    """Look at what inspection needs beside the driver's document."""
+    return InspectionScene(
+        boundary=read_boundary(machine),
+        xids=xid_lines(machine),
+        kernel_version=kernel_driver_version(machine),
+        environ=dict(machine.environ),
+    )
 
 
 @dataclass(frozen=True)

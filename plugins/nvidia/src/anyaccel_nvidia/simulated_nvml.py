@@ -10,7 +10,6 @@ from anyaccel_nvidia.declaration import FAMILY, VENDOR_ID
 from anyaccel_nvidia.replies import LOST, NO_PERMISSION, NOT_FOUND, NOT_SUPPORTED, RESET_REQUIRED
 from anyaccel_nvidia.simulated_cards import SimulatedCard, SimulatedInstance
 from anyaccel_nvidia.simulated_models import MIB, SWITCH_MODELS
-from anyaccel_nvidia.simulated_pcie import common_ancestor
 
 __all__ = ["metrics_answer", "nvml_answer"]
 
@@ -57,7 +56,7 @@ def nvml_answer(description: MachineDescription, cards: Sequence[SimulatedCard])
         "driver_version": version,
         "cuda_version": options.get("cuda_version", _CUDA_VERSION),
         "devices": devices,
-        "pairs": list(_pairs(description, listed)),
+        "pairs": list(_pairs(listed)),
     }
 
 
@@ -239,13 +238,12 @@ def _fabric(card: SimulatedCard) -> Json:
     }
 
 
-def _pairs(description: MachineDescription, listed: Sequence[SimulatedCard]) -> Iterator[Json]:
+def _pairs(listed: Sequence[SimulatedCard]) -> Iterator[Json]:
     for a, first in enumerate(listed):
         for b in range(a + 1, len(listed)):
             second = listed[b]
             if _refusing_code(first) is None and _refusing_code(second) is None:
-                ancestor = common_ancestor(description, first.description, second.description)
-                yield {"a": a, "b": b, "common_ancestor": ancestor, "peer_read": _peer_read(first, second)}
+                yield {"a": a, "b": b, "peer_read": _peer_read(first, second)}
 
 
 def _peer_read(first: SimulatedCard, second: SimulatedCard) -> int:

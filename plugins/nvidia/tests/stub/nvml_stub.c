@@ -223,10 +223,11 @@ int nvmlDeviceGetMemoryInfo_v2(Device *device, MemoryV2 *memory) {
 }
 
 int nvmlDeviceGetMemoryAffinity(Device *device, unsigned size, unsigned long *nodes, unsigned scope) {
-    unsigned long long mask = 0;
-    int code = large_of(device, "nodes", &mask);
+    const char *value = NULL;
+    int code = find_of(device, "nodes", &value);
     if (code == OK && (scope > 1 || size == 0)) return INVALID_ARGUMENT;
-    if (code == OK) nodes[0] = mask;
+    char *rest = (char *)value;
+    for (unsigned i = 0; code == OK && i < size; i++) nodes[i] = strtoul(rest, &rest, 0);
     return code;
 }
 
@@ -353,14 +354,6 @@ int nvmlDeviceGetFieldValues(Device *device, int count, FieldValue *fields) {
         fields[i].nvmlReturn = (unsigned)give_numbers(code, value, 1, &out);
     }
     return OK;
-}
-
-int nvmlDeviceGetTopologyCommonAncestor(Device *a, Device *b, unsigned *level) {
-    char key[32];
-    const char *value = NULL;
-    snprintf(key, sizeof key, "p%d.%d.ancestor", a->gpu, b->gpu);
-    int code = find(key, &value);
-    return give_numbers(code, value, 1, &level);
 }
 
 int nvmlDeviceGetP2PStatus(Device *a, Device *b, unsigned index, unsigned *status) {
