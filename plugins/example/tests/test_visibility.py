@@ -111,6 +111,15 @@ def test_number_that_may_belong_to_an_unknown_unit_is_unknown(look):
     assert not seen.is_complete
 
 
+def test_unit_of_unknown_number_is_hidden_by_a_certain_list(look):
+    """When every entry is known, whatever else the number may be, it is not listed."""
+    view = look("example-faults").view("example")
+
+    hidden = [resolve(view, {"EXAMPLE_VISIBLE_UNITS": mask}).hidden_by for mask in ("1", "30,1")]
+
+    assert ["example:10000:01:00.0/1" in names for names in hidden] == [True, False]
+
+
 def test_unit_without_a_number_cannot_be_selected(look):
     """Its number is unknown, so no list can name it."""
     view = look("example-faults").view("example")

@@ -133,14 +133,15 @@ def _shown(view: FamilyView, listed: tuple[Device, ...], mask: Iterable[TokenRep
 
 def _hidden_by(
     view: FamilyView,
-    units: Iterable[VisibleUnit],
+    units: tuple[VisibleUnit, ...],
     opened: Iterable[Device],
     granted: Iterable[Device],
     listed: Iterable[Device],
 ) -> FrozenMap[str]:
     visible = {leaf for unit in units for leaf in unit.leaves}
     of_opened, of_granted = (view.leaves_of(chip.id for chip in chips) for chips in (opened, granted))
-    certain = view.leaves_of(unit.id for unit in listed if _number(unit) is not None)
+    is_complete = all(unit.device_id is not None for unit in units)
+    certain = view.leaves_of(unit.id for unit in listed if is_complete or _number(unit) is not None)
     hidden = {}
     for device in view.devices:
         leaves = set(view.leaves(device.id))
