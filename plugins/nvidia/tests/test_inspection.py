@@ -10,11 +10,12 @@ from anyaccel.device import DeviceState, Level, Sharing
 from anyaccel.discovery import discover
 from anyaccel.errors import UnavailableError
 from anyaccel.files import MemoryTree
-from anyaccel.machine import Machine
+from anyaccel.machine import Journal, Machine
 from anyaccel.simulation import parse_description, simulate
 from anyaccel.topology import Boundary
 from anyaccel_nvidia.devices import discover_devices
 from anyaccel_nvidia.inspection import inspect_devices, inspect_without_driver
+from anyaccel_nvidia.kernel_files import xid_lines
 from anyaccel_nvidia.matching import InspectionScene
 
 SCHEMA = 'schema = "anyaccel-machine/1"\n'
@@ -354,6 +355,16 @@ def test_kernel_log_errors_are_told_per_card(machine_of, plugin):
     assert codes(first) == []
     assert codes(second) == ["xid-119"]
     assert "2 times" in second.conditions[0].reason
+
+
+def test_kernel_log_goes_into_no_recording(machine_of):
+    """Reading the log for errors leaves nothing of it in the journal of a recording."""
+    machine = machine_of(cards("0000:1b:00.0"))
+    files = {**machine.tree.files, "/var/log/kern.log": b"NVRM: Xid (PCI:0000:1b:00): 79\n"}
+    machine = Machine(MemoryTree(files), journal=Journal())
+
+    assert xid_lines(machine) == (("0000:1b:00.0", 79),)
+    assert not any("/var/log" in path for path in (*machine.journal.files, *machine.journal.nodes))
 
 
 def test_display_board_is_listed_and_not_counted(inventory_of):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from anyaccel.errors import FileUnavailableError
 from anyaccel.frozen import FrozenMap
-from anyaccel.machine import Machine
+from anyaccel.machine import Journal, Machine
 from anyaccel.pci import normal_address
 
 __all__ = [
@@ -183,8 +183,10 @@ def _strings(machine: Machine, path: str) -> tuple[str, ...]:
 def xid_lines(machine: Machine) -> tuple[tuple[str, int], ...]:
     """Give (PCI address, Xid number) of every error of this boot that a readable kernel log tells of.
 
-    Only logs that are plain files are read: reading the kernel's own device would wait for the next message.
+    Only logs that are plain files are read: reading the kernel's own device would wait for the next message. What is read goes
+    into no recording: a log holds host names, serial numbers and much that concerns nobody else.
     """
+    machine = machine.with_journal(Journal())
     for path in _LOGS:
         node = machine.node(path)
         text = machine.read_text_or_none(path) if node is not None and node.major is None else None
