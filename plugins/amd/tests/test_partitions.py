@@ -37,6 +37,8 @@ def test_the_gpu_that_lacks_one_says_so(shipped, view_of):
     found = condition(lacking, "partitions-missing")
     assert found.reason.startswith("7 of 8 partitions present in mode CPX")
     assert found.blocks is Blocks.NOTHING
+    assert lacking.reason == "divided into partitions (CPX), 7 of 8 are here"
+    assert whole[0].reason == "divided into 8 partitions (CPX)"
     assert [condition(root, "partitions-missing") for root in whole] == [None] * 7
 
 

@@ -64,15 +64,12 @@ def refused_by_kfd() -> Condition:
     )
 
 
-def divided(count: int, mode: str | None) -> Condition:
-    """Say that a GPU is used through its partitions."""
+def divided(count: int, mode: str | None, *, missing: int) -> Condition:
+    """Say that a GPU is used through its partitions. Args: missing: how many are not here."""
     how = f" ({mode})" if mode else ""
-    return Condition(
-        "partitioned",
-        f"divided into {count} partition{'s' if count != 1 else ''}{how}",
-        DeviceState.PARTITIONED,
-        Blocks.NOTHING,
-    )
+    plain = f"divided into {count} partition{'s' if count != 1 else ''}{how}"
+    text = f"divided into partitions{how}, {count} of {count + missing} are here" if missing else plain
+    return Condition("partitioned", text, DeviceState.PARTITIONED, Blocks.NOTHING)
 
 
 def partitions_missing(present: int, expected: int, mode: str | None, source: str) -> Condition:

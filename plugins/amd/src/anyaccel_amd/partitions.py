@@ -55,7 +55,7 @@ class Division:
         if not self.is_divided:
             return
         if self.nodes:
-            yield divided(len(self.nodes), self.mode)
+            yield divided(len(self.nodes), self.mode, missing=self.missing)
         if self.missing and self.expected is not None and self.denied_count:
             yield partitions_not_granted(len(self.nodes), self.expected, self.denied_count)
         elif self.missing and self.expected is not None:
