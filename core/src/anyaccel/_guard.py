@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import os
 import sys
 import threading
@@ -134,15 +133,22 @@ def _excerpt(text: str) -> str:
     return repr(line[:60])
 
 
-_LoggerState = tuple[int, bool, tuple[logging.Handler, ...], int]
+_LoggerState = tuple[int, bool, tuple[Any, ...], int]
+
+_FRESH_LOGGER: _LoggerState = (30, False, (), 0)
+"""State of the root logger of a program that has not imported logging: level WARNING, no handler."""
 
 
 def _logger_state() -> _LoggerState:
+    logging = sys.modules.get("logging")
+    if logging is None:
+        return _FRESH_LOGGER
     root = logging.getLogger()
     return (root.level, root.disabled, tuple(root.handlers), logging.root.manager.disable)
 
 
 def _restore_logger(state: _LoggerState) -> None:
+    logging = sys.modules["logging"]
     root = logging.getLogger()
     root.setLevel(state[0])
     root.disabled = state[1]

@@ -7,7 +7,6 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -146,12 +145,18 @@ class Registry:
             if plugin.key == key:
                 return plugin
         known = [plugin.key for plugin in self.plugins]
-        near = get_close_matches(key, known, n=1)
+        near = _nearest(key, known)
         raise PluginError(
             f"unknown plugin {key!r} (loaded: {', '.join(map(repr, known)) or 'none'})",
             plugin=key,
-            hint=f"did you mean {near[0]!r}?" if near else None,
+            hint=f"did you mean {near!r}?" if near else None,
         )
+
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, known, n=1)), None)
 
 
 def _listed(environ: Mapping[str, str], variable: str) -> frozenset[str]:
@@ -287,9 +292,9 @@ def _check_hook_names(name: str, manager: pluggy.PluginManager) -> None:
                 stacklevel=2,
             )
             continue
-        near = get_close_matches(caller.name, known, n=1)
+        near = _nearest(caller.name, known)
         raise PluginLoadError(
             f"plugin {name!r} has the hook {caller.name}, which this contract does not know",
             plugin=name,
-            hint=f"did you mean {near[0]}?" if near else None,
+            hint=f"did you mean {near}?" if near else None,
         )
