@@ -8,7 +8,7 @@ from anyaccel.device import Level
 from anyaccel.environment import environment_for, resolve_all
 from anyaccel.errors import DeviceNotFoundError, NotGrantedError, SelectionNotExpressibleError
 from anyaccel.visibility import Effect, EnvironmentChange, Order, Selection, apply_change, merge_changes
-from anyaccel_amd.visibility import HIDE_ALL
+from anyaccel_amd.declaration import HIDE_ALL
 
 ROCR, HIP, CUDA, OPENCL = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"
 

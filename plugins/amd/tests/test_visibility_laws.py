@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from anyaccel.errors import NotGrantedError, SelectionNotExpressibleError
 from anyaccel.visibility import EnvironmentChange, Order, Selection, apply_change, merge_changes
-from anyaccel_amd.visibility import HIDE_ALL, resolve_visibility, visibility_environment
+from anyaccel_amd.declaration import HIDE_ALL
+from anyaccel_amd.visibility import resolve_visibility, visibility_environment
 
 ROCR, HIP, CUDA, OPENCL = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"
 SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])

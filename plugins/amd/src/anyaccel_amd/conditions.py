@@ -116,7 +116,7 @@ def read_error_counts(machine: Machine, folder: str) -> Mapping[str, ErrorCounts
 
 
 def _counts(text: str) -> ErrorCounts:
-    numbers = dict(re.findall(r"^(ue|ce): (\d+)$", text, re.MULTILINE))
+    numbers = dict(re.findall(r"^(ue|ce): ([0-9]{1,20})$", text, re.MULTILINE))
     if not numbers:
         return ErrorCounts(is_readable=False)
     return ErrorCounts(int(numbers.get("ue", 0)), int(numbers.get("ce", 0)))

@@ -7,6 +7,7 @@ from anyaccel.capabilities import (
     Declaration,
     Framework,
     MaskVariable,
+    MatchRule,
     Partitioning,
     ResourceName,
     VariableScope,
@@ -17,11 +18,26 @@ from anyaccel.capabilities import (
 )
 from anyaccel.device import Level
 from anyaccel.frozen import FrozenMap
-from anyaccel_amd.joining import MATCHES
-from anyaccel_amd.variables import CONTAINER, CUDA, HIP, OPENCL, ROCR
-from anyaccel_amd.visibility import HIDE_ALL
 
-__all__ = ["DECLARATION"]
+__all__ = ["CONTAINER", "CUDA", "DECLARATION", "HIDE_ALL", "HIP", "MATCHES", "OPENCL", "ROCR"]
+
+ROCR = "ROCR_VISIBLE_DEVICES"
+HIP = "HIP_VISIBLE_DEVICES"
+CUDA = "CUDA_VISIBLE_DEVICES"
+OPENCL = "GPU_DEVICE_ORDINAL"
+CONTAINER = "AMD_VISIBLE_DEVICES"
+
+HIDE_ALL = ((HIP, "-1"), (ROCR, ""))
+"""HIP shows nothing for -1, and wins over a CUDA_VISIBLE_DEVICES meant for another family; ROCR shows nothing for an empty
+list (case A1 in `amd_filter_device.h`), which covers programs that use HSA or OpenCL without HIP."""
+
+_VENDOR = 0x1002
+
+MATCHES = (
+    MatchRule(vendor_id=_VENDOR, drivers=("amdgpu",)),
+    MatchRule(vendor_id=_VENDOR, class_prefixes=("03", "12")),
+)
+"""A GPU is a function of this vendor with its driver, or with a display or accelerator class; never its sound or USB function."""
 
 _READ = VariableUse.READS
 _WRITTEN = VariableUse.WRITES

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from anyaccel.device import Condition, Device, Discovery, Place, Scalar, Sharing
 from anyaccel.frozen import FrozenMap
-from anyaccel.host import read_boundary
 from anyaccel.machine import Machine
 from anyaccel.pci import PciFunction, device_from_function
 from anyaccel_amd.conditions import no_kfd_node, node_conditions, refused_by_kfd
@@ -18,6 +17,7 @@ from anyaccel_amd.memory import Memory, memory_of
 from anyaccel_amd.numbering import Numbering, files_of, node_facts, read_numbering
 from anyaccel_amd.partitions import Division, division_of, partition_devices
 from anyaccel_amd.pci_names import TARGETS, product_name
+from anyaccel_amd.presence import why_none
 from anyaccel_amd.sysfs import CardFacts, driver_version, read_card
 from anyaccel_amd.targets import target_name
 
@@ -46,7 +46,7 @@ def discover_devices(machine: Machine) -> Discovery:
     topology = read_topology(machine)
     gpus = join_sources(machine, topology)
     if not gpus:
-        return Discovery(reason=_why_none(machine, topology))
+        return Discovery(reason=why_none(machine, topology.denied_count))
     facts = {gpu.key: _card_facts(machine, gpu) for gpu in gpus}
     version, reason = driver_version(machine)
     sizes = hive_sizes(gpus, {gpu.key: _hive(gpu, facts[gpu.key]) for gpu in gpus})
@@ -54,14 +54,6 @@ def discover_devices(machine: Machine) -> Discovery:
     devices = tuple(device for gpu in gpus for device in _devices_of(gpu, facts[gpu.key], around))
     family: dict[str, Scalar] = {"driver_version": version, "kfd_generation": topology.generation}
     return Discovery(devices, notes=_notes(gpus, topology), facts=FrozenMap(family))
-
-
-def _why_none(machine: Machine, topology: KfdTopology) -> str:
-    if read_boundary(machine).kind == "wsl":
-        return "no AMD GPU on PCI; inside WSL AMD GPUs show in no file and are not supported here"
-    if topology.denied_count:
-        return f"no AMD GPU on PCI, and the kernel refuses {topology.denied_count} KFD nodes to this container"
-    return "no PCI function of vendor 1002 with a display or accelerator class, and no GPU in the KFD topology"
 
 
 def _card_facts(machine: Machine, gpu: Gpu) -> CardFacts:

@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from anyaccel.capabilities import MatchRule
 from anyaccel.machine import Machine
 from anyaccel.pci import PciFunction, address_key, match_functions
+from anyaccel_amd.declaration import MATCHES
 from anyaccel_amd.kfd import KfdNode, KfdTopology
 from anyaccel_amd.pci_names import DIES
 from anyaccel_amd.sysfs import read_drm_cards
 
-__all__ = ["MATCHES", "Gpu", "hive_sizes", "is_part", "join_sources"]
-
-VENDOR = 0x1002
-
-MATCHES = (
-    MatchRule(vendor_id=VENDOR, drivers=("amdgpu",)),
-    MatchRule(vendor_id=VENDOR, class_prefixes=("03", "12")),
-)
-"""A GPU is a function of this vendor with its driver, or with a display or accelerator class; never its sound or USB function."""
+__all__ = ["Gpu", "hive_sizes", "is_part", "join_sources"]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from anyaccel.errors import FileUnavailableError
 from anyaccel.frozen import FrozenMap
 from anyaccel.machine import Machine
+from anyaccel_amd.sysfs import whole_number
 
 __all__ = ["LINK_PCIE", "LINK_XGMI", "KfdBank", "KfdLink", "KfdNode", "KfdTopology", "read_links", "read_topology"]
 
@@ -159,7 +160,7 @@ def _read_node(machine: Machine, number: int) -> KfdNode:
     gpu_id, is_id_denied = _guarded(machine, f"{folder}/gpu_id")
     text, is_text_denied = _guarded(machine, f"{folder}/properties")
     properties = _properties(text)
-    gpu = int(gpu_id) if gpu_id.isdigit() else None
+    gpu = whole_number(gpu_id)
     is_hidden = gpu == 0 and properties.get("simd_count", 0) > 0
     return KfdNode(
         number=number,
@@ -181,7 +182,8 @@ def _guarded(machine: Machine, path: str) -> tuple[str, bool]:
 
 def _properties(text: str) -> FrozenMap[int]:
     pairs = (line.split() for line in text.splitlines())
-    return FrozenMap({pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()})
+    numbers = ((pair[0], whole_number(pair[1])) for pair in pairs if len(pair) == 2)
+    return FrozenMap({name: number for name, number in numbers if number is not None})
 
 
 def _banks(machine: Machine, folder: str) -> Iterable[KfdBank]:
@@ -215,9 +217,9 @@ def _node_links(machine: Machine, node: KfdNode) -> Iterable[KfdLink]:
 
 
 def _numbers(machine: Machine, folder: str) -> tuple[int, ...]:
-    return tuple(sorted(int(name) for name in machine.list_folder(folder) if name.isdigit()))
+    numbers = (whole_number(name) for name in machine.list_folder(folder))
+    return tuple(sorted(number for number in numbers if number is not None))
 
 
 def _number(machine: Machine, path: str) -> int | None:
-    text = machine.read_text_or_none(path) or ""
-    return int(text) if text.isdigit() else None
+    return whole_number(machine.read_text_or_none(path) or "")

@@ -22,6 +22,10 @@ Json = Any
 _WEIGHT_PER_HOP = 15
 _MBS = 1_000_000
 _UNKNOWN_BANDWIDTH = "KFD reports bandwidth 0, which means unknown"
+_FROM_SMI = "KFD tells no bandwidth, so the number of links is unknown; the bandwidth is what amdsmi tells"
+_PCIE_WAY = "KFD tells neither links nor hops of a PCIe way"
+_PACKAGE_WAY = "nothing tells how many ways lead through a package"
+_UNEVEN = "its bandwidths are no multiple of one another, so the number of links is unknown"
 
 
 @dataclass(frozen=True)
@@ -81,25 +85,34 @@ def _nearest_weight(pairs: Iterable[_Pair]) -> int | None:
 def _link(pair: _Pair, nearest: int | None) -> Link:
     if pair.type == LINK_PCIE:
         speed = (pair.min_mbs or pair.max_mbs) * _MBS or None
-        return _made(pair, "pcie", "PCIE", speed, hops=None)
+        return _made(pair, "pcie", "PCIE", speed, why=_PCIE_WAY)
+    speed = pair.max_mbs * _MBS or None
     if pair.is_same_package:
-        return _made(pair, "same-package", "PKG", pair.max_mbs * _MBS or None, hops=1)
-    hops = _hops(pair.weight, nearest)
-    why = None if hops is not None else _why_no_hops(pair.weight, nearest)
-    return _made(pair, "xgmi", "XGMI", pair.max_mbs * _MBS or None, hops=hops, reason=why)
+        return _made(pair, "same-package", "PKG", speed, hops=1, why=_PACKAGE_WAY)
+    count, hops = _count(pair), _hops(pair.weight, nearest)
+    reasons = [None if count or not speed else _UNEVEN, None if hops else _why_no_hops(pair.weight, nearest)]
+    return _made(pair, "xgmi", "XGMI", speed, count=count, hops=hops, why="; ".join(r for r in reasons if r))
 
 
 def _made(
-    pair: _Pair, kind: str, label: str, speed: int | None, *, hops: int | None, reason: str | None = None
+    pair: _Pair,
+    kind: str,
+    label: str,
+    speed: int | None,
+    *,
+    count: int | None = None,
+    hops: int | None = None,
+    why: str,
 ) -> Link:
-    reasons = [text for text in (None if speed else _UNKNOWN_BANDWIDTH, reason) if text]
+    disabled = None if pair.is_enabled else "KFD does not call it enabled"
+    reasons = [text for text in (None if speed else _UNKNOWN_BANDWIDTH, why, disabled) if text]
     return Link(
         a=pair.ends[0].id,
         b=pair.ends[1].id,
         kind=kind,
         label=label,
         bytes_per_second_each_way=speed,
-        count=_count(pair) if kind == "xgmi" else None,
+        count=count,
         hops=hops,
         state=LinkState.UP if pair.is_enabled else LinkState.UNKNOWN,
         source=LinkSource.READ,
@@ -185,4 +198,4 @@ def _smi_speeds(devices: Sequence[Device], answer: Json) -> dict[tuple[str, str]
 def _with_speed(link: Link, speed: int | None) -> Link:
     if speed is None or link.kind != "xgmi" or link.bytes_per_second_each_way is not None or link.hops != 1:
         return link
-    return replace(link, bytes_per_second_each_way=speed, reason="bandwidth as amdsmi tells it, KFD tells none")
+    return replace(link, bytes_per_second_each_way=speed, reason=_FROM_SMI)

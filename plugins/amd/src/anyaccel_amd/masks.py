@@ -70,6 +70,9 @@ _NO_ORDER = "numbers cannot be mapped: the KFD order in which the runtime counts
 _USE_IDS = "use unique ids (GPU-<16 hex digits>), or look at a machine with /sys/class/kfd"
 _AFTER_END = "after the end of the list"
 _BATCH_WORD = "NoDevFiles"
+_C_BLANKS = " \t\n\v\f\r"
+_MOST = (1 << 63) - 1
+_MOST_DIGITS = 64
 
 
 def _entries(value: str) -> list[str]:
@@ -139,7 +142,7 @@ def _read_list(variable: str, entries: Sequence[str], listing: Listing, read: _R
 
 
 def _rocr_entry(text: str, listing: Listing, taken: frozenset[int]) -> _Verdict:
-    token = text.strip().upper()
+    token = text.strip(_C_BLANKS).upper()
     if token == "":
         return _Verdict(
             TokenEffect.EMPTIES_LIST,
@@ -164,14 +167,23 @@ def _c_number(token: str) -> int | None:
         return None
     digits = match.group(2)
     is_octal = len(digits) > 1 and digits[0] == "0" and digits[1] != "X"
-    number = int(digits, 8 if is_octal else 0)
+    number = _bounded(digits, 8 if is_octal else 16 if "X" in digits else 10)
     return -number if match.group(1) == "-" else number
+
+
+def _bounded(digits: str, base: int) -> int:
+    """Read a number; one too long for any runtime becomes the greatest, as strtol has it."""
+    return _MOST if len(digits) > _MOST_DIGITS else min(int(digits, base), _MOST)
 
 
 def _why_no_number(text: str) -> str:
     if text.strip() == _BATCH_WORD:
         return "no number: the batch system granted no GPU; nothing more is visible"
-    return f"{text!r} is neither a number nor a unique id and ends the list"
+    return f"{_short(text)!r} is neither a number nor a unique id and ends the list"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _rocr_index(number: int, listing: Listing, taken: frozenset[int]) -> _Verdict:
@@ -198,7 +210,7 @@ def _unmapped() -> _Verdict:
 
 def _out_of_range(number: int, listing: Listing) -> str:
     have = f"0-{len(listing.slots) - 1}" if listing.slots else "none"
-    return f"{number} is out of range ({have}) and ends the list"
+    return f"{'it' if number == _MOST else number} is out of range ({have}) and ends the list"
 
 
 def _rocr_unique_id(token: str, listing: Listing, taken: frozenset[int]) -> _Verdict:
@@ -226,7 +238,7 @@ def _hip_entry(text: str, listing: Listing, taken: frozenset[int]) -> _Verdict:
         return _Verdict(_ENDS, reason=_why_no_hip_number(text))
     if not listing.is_ordered:
         return _unmapped()
-    number = int(text)
+    number = _bounded(text, 10)
     if number >= len(listing.slots):
         return _Verdict(_ENDS, reason=_out_of_range(number, listing))
     return _hip_choice(number, listing, taken)
@@ -238,7 +250,7 @@ def _why_no_hip_number(text: str) -> str:
     if text.strip() == "":
         return "an empty entry ends the list"
     if re.fullmatch(r"\s*[+]?[0-9]+\s*", text):
-        return f"HIP takes plain decimal numbers only: {text!r} has a blank, sign or leading zero and ends the list"
+        return f"HIP takes plain decimal numbers only: {_short(text)!r} has a blank, sign or leading zero and ends the list"
     return _why_no_number(text)
 
 

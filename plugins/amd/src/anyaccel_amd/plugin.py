@@ -1,21 +1,25 @@
-"""The hooks of the AMD family: thin, every decision is a plain function elsewhere."""
+"""The hooks of the AMD family: thin, every decision is a plain function elsewhere.
+
+Loading this module loads the declaration; each hook imports what it needs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from anyaccel.capabilities import Declaration
 from anyaccel.device import Device, Discovery, FamilyView, Inspection
 from anyaccel.errors import UnavailableError
 from anyaccel.hookspec import hookimpl
-from anyaccel.machine import Machine
-from anyaccel.machine_description import MachineDescription, SimulatedFamily
-from anyaccel.resources import RequestAnswer, ResourceRequest
-from anyaccel.topology import TopologyReport
-from anyaccel.visibility import EnvironmentChange, Resolution, Selection
 from anyaccel_amd.declaration import DECLARATION
-from anyaccel_amd.devices import discover_devices
-from anyaccel_amd.visibility import resolve_visibility, visibility_environment
+
+if TYPE_CHECKING:
+    from anyaccel.machine import Machine
+    from anyaccel.machine_description import MachineDescription, SimulatedFamily
+    from anyaccel.resources import RequestAnswer, ResourceRequest
+    from anyaccel.topology import TopologyReport
+    from anyaccel.visibility import EnvironmentChange, Resolution, Selection
 
 __all__: list[str] = []
 
@@ -29,6 +33,12 @@ def accel_declare() -> Declaration:
 @hookimpl
 def accel_discover_devices(machine: Machine) -> Discovery:
     """Find AMD GPUs and their partitions in PCI, KFD and DRM files."""
+    from anyaccel_amd.presence import has_any_sign, why_none
+
+    if not has_any_sign(machine):
+        return Discovery(reason=why_none(machine))
+    from anyaccel_amd.devices import discover_devices
+
     return discover_devices(machine)
 
 
@@ -62,6 +72,8 @@ def accel_describe_topology(machine: Machine, devices: tuple[Device, ...]) -> To
 @hookimpl
 def accel_resolve_visibility(view: FamilyView, environ: Mapping[str, str]) -> Resolution:
     """Say what ROCR_, HIP_ and CUDA_VISIBLE_DEVICES leave."""
+    from anyaccel_amd.visibility import resolve_visibility
+
     return resolve_visibility(view, environ)
 
 
@@ -70,6 +82,8 @@ def accel_visibility_environment(
     view: FamilyView, selection: Selection, environ: Mapping[str, str]
 ) -> EnvironmentChange:
     """Write HIP_VISIBLE_DEVICES and remove what it would be counted through; a gang changes nothing for this family."""
+    from anyaccel_amd.visibility import visibility_environment
+
     return visibility_environment(view, selection, environ)
 
 

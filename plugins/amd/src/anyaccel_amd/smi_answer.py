@@ -25,7 +25,7 @@ def library_major(version: str | None) -> int | None:
 
     Example: library_major("26.0.2") == 26
     """
-    match = re.match(r"(\d+)\.", version or "")
+    match = re.match(r"([0-9]{1,9})\.", version or "")
     return int(match.group(1)) if match else None
 
 
@@ -36,7 +36,7 @@ def expected_library_major(binding: str | None) -> int | None:
     the ROCm version, the copy that ROCm ships carries the library's own.
     Example: expected_library_major("7.0.2") == 26
     """
-    match = re.match(r"(\d+)\.(\d+)", binding or "")
+    match = re.match(r"([0-9]{1,9})\.([0-9]{1,9})", binding or "")
     if match is None:
         return None
     major, minor = int(match.group(1)), int(match.group(2))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from anyaccel.machine import Machine
 from anyaccel.pci import PciFunction, address_key, normal_address, read_hex
 
-__all__ = ["CardFacts", "DrmCard", "driver_version", "read_card", "read_drm_cards"]
+__all__ = ["CardFacts", "DrmCard", "driver_version", "read_card", "read_drm_cards", "whole_number"]
 
 _DRM = "/sys/class/drm"
 _HOPS_MASK = 0x7
@@ -65,14 +65,21 @@ def read_card(machine: Machine, folder: str) -> CardFacts:
     )
 
 
+def whole_number(text: str) -> int | None:
+    """Read a number of up to twenty decimal digits, the most that the kernel writes.
+
+    Example: whole_number("18446744073709551615") == (1 << 64) - 1
+    """
+    return int(text) if re.fullmatch(r"[0-9]{1,20}", text) else None
+
+
 def _drm_number(machine: Machine, folder: str, prefix: str) -> int | None:
-    names = (re.fullmatch(rf"{prefix}(\d+)", name) for name in machine.list_folder(f"{folder}/drm"))
+    names = (re.fullmatch(rf"{prefix}([0-9]{{1,9}})", name) for name in machine.list_folder(f"{folder}/drm"))
     return next((int(match.group(1)) for match in names if match is not None), None)
 
 
 def _count(machine: Machine, path: str) -> int | None:
-    text = machine.read_text_or_none(path) or ""
-    return int(text) or None if text.isdigit() else None
+    return whole_number(machine.read_text_or_none(path) or "") or None
 
 
 def _mode(machine: Machine, path: str) -> str | None:
@@ -95,7 +102,7 @@ def read_drm_cards(machine: Machine, known: Iterable[str]) -> tuple[DrmCard, ...
     taken = frozenset(known)
     cards = []
     for name in machine.list_folder(_DRM):
-        match = re.fullmatch(r"card(\d+)", name)
+        match = re.fullmatch(r"card([0-9]{1,9})", name)
         if match is None:
             continue
         card = _drm_card(machine, int(match.group(1)))

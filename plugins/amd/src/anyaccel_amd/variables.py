@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from anyaccel.visibility import TokenEffect, VariableReport
+from anyaccel_amd.declaration import CONTAINER, CUDA, HIP, OPENCL, ROCR
 from anyaccel_amd.masks import LayerResult
 
-__all__ = ["CONTAINER", "CUDA", "HIP", "OPENCL", "ROCR", "variable_reports"]
-
-ROCR = "ROCR_VISIBLE_DEVICES"
-HIP = "HIP_VISIBLE_DEVICES"
-CUDA = "CUDA_VISIBLE_DEVICES"
-OPENCL = "GPU_DEVICE_ORDINAL"
-CONTAINER = "AMD_VISIBLE_DEVICES"
+__all__ = ["variable_reports"]
 
 
 def variable_reports(

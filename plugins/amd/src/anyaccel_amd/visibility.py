@@ -23,14 +23,11 @@ from anyaccel.visibility import (
     check_granted,
     check_selection,
 )
+from anyaccel_amd.declaration import CUDA, HIDE_ALL, HIP, OPENCL, ROCR
 from anyaccel_amd.masks import LayerResult, Listing, Slot, read_hip, read_rocr
-from anyaccel_amd.variables import CUDA, HIP, OPENCL, ROCR, variable_reports
+from anyaccel_amd.variables import variable_reports
 
-__all__ = ["HIDE_ALL", "resolve_visibility", "visibility_environment"]
-
-HIDE_ALL = ((HIP, "-1"), (ROCR, ""))
-"""HIP shows nothing for -1, and wins over a CUDA_VISIBLE_DEVICES meant for another family; ROCR shows nothing for an empty
-list (case A1 in `amd_filter_device.h`), which covers programs that use HSA or OpenCL without HIP."""
+__all__ = ["resolve_visibility", "visibility_environment"]
 
 
 def resolve_visibility(view: FamilyView, environ: Mapping[str, str]) -> Resolution:
