@@ -91,7 +91,17 @@ def test_zero_means_none_for_ids():
     assert (node.unique_id, node.hive_id, node.render_minor) == (None, None, None)
 
 
-@pytest.mark.parametrize("text", ["", "garbage\n", "simd_count\nsimd_count x y\n", "simd_count -4\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"simd_count {'9' * 5000}\n",
+        "",
+        "garbage\n",
+        "simd_count\nsimd_count x y\n",
+        "simd_count -4\n",
+        "simd_count \u00b2\n",
+    ],
+)
 def test_lines_in_another_form_are_passed_over(text):
     """What is no pair of a name and a number changes nothing."""
     topology = read_topology(_machine(_tree({1: {"gpu_id": "1\n", "properties": text + "other 1\n"}})))

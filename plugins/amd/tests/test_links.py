@@ -155,6 +155,27 @@ def test_a_disabled_link_is_not_told_as_up():
     assert [link.state for link in report.links] == [LinkState.UNKNOWN, LinkState.UP]
 
 
+@pytest.mark.parametrize("name", ["amd-mi210x4", "amd-mi300x8-cpx-63"])
+def test_everything_unknown_has_a_reason(name, shipped, inventory_of):
+    """No link leaves a bandwidth, a count, hops or a state open without saying why."""
+    for link in inventory_of(shipped(name)).links:
+        known = link.bytes_per_second_each_way, link.count, link.hops
+        assert link.reason or None not in known
+
+
+def test_a_disabled_link_says_so():
+    """The reason tells why its state is unknown."""
+    assert "does not call it enabled" in only(report_from_kfd(THREE, both(1, 2, enabled=False))).reason
+
+
+def test_uneven_bandwidths_tell_no_count():
+    """A sum that is no multiple of one link's bandwidth gives no number of links."""
+    link = only(report_from_kfd(THREE, both(1, 2, low=60_000, high=100_000)))
+
+    assert (link.count, link.bytes_per_second_each_way) == (None, 100_000_000_000)
+    assert "no multiple" in link.reason
+
+
 def test_links_to_cpus_and_to_itself_are_left_out():
     """The host side is the business of PCI; a link to itself is none."""
     assert report_from_kfd(THREE, (way(1, 0, kind=PCIE), way(1, 1), way(1, 2, kind=1))).links == ()

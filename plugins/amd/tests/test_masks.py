@@ -168,3 +168,21 @@ def test_an_unknown_slot_stays_unknown_through_the_next_layer():
 
     assert _effects(result) == [TokenEffect.UNKNOWN]
     assert result.slots[0].device_id is None
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "0x" + "f" * 5000, "0" + "7" * 5000, "18446744073709551616"])
+def test_a_number_beyond_all_bounds_is_out_of_range(text):
+    """As long as it may be, it ends the list and does not raise."""
+    assert _effects(read_rocr(f"0,{text}", FOUR)) == [TokenEffect.COUNTS, TokenEffect.ENDS_LIST]
+    assert _effects(read_hip("HIP_VISIBLE_DEVICES", f"0,{text}", FOUR))[1] is TokenEffect.ENDS_LIST
+
+
+def test_rocr_trims_what_c_calls_blank():
+    """A no-break space, which Python would trim, stays and spoils the number."""
+    assert _effects(read_rocr("\t1", FOUR)) == [TokenEffect.COUNTS]
+    assert _effects(read_rocr("\xa01", FOUR)) == [TokenEffect.ENDS_LIST]
+
+
+def test_long_entries_are_told_shortly():
+    """A reason does not repeat thousands of characters."""
+    assert len(read_rocr("x" * 5000, FOUR).tokens[0].reason) < 120

@@ -84,7 +84,7 @@ def _count(machine: Machine, path: str) -> int | None:
 
 def _mode(machine: Machine, path: str) -> str | None:
     text = machine.read_text_or_none(path) or ""
-    return text if re.fullmatch(r"[A-Z]{2,3}\d?", text) else None
+    return text if re.fullmatch(r"[A-Z]{2,3}[0-9]?", text) else None
 
 
 def _hops(text: str) -> Iterable[int]:
