@@ -9,7 +9,10 @@ from importlib.metadata import entry_points
 import pytest
 
 from anyaccel.capabilities import Capability, SupportState, VariableScope, VariableUse
+from anyaccel.files import MemoryTree
+from anyaccel.machine import Machine
 from anyaccel_amd.pci_names import NAMES, TARGETS, product_name
+from anyaccel_amd.presence import has_any_sign
 from anyaccel_amd.targets import target_name
 
 
@@ -76,6 +79,40 @@ def test_importing_the_plugin_loads_no_binding():
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=15, check=True)
 
     assert child.stdout == "False False\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "is_sign"),
+    [
+        ({}, False),
+        ({"/sys/bus/pci/devices/0000:03:00.0/vendor": b"0x8086\n"}, False),
+        ({"/sys/class/kfd/kfd/topology/nodes/0/gpu_id": b"0\n"}, True),
+        ({"/sys/class/drm/card0/device/uevent": b"PCI_ID=1002:67DF\n"}, True),
+        (
+            {
+                "/sys/bus/pci/devices/0000:03:00.0/vendor": b"0x1002\n",
+                "/sys/bus/pci/devices/0000:03:00.0/class": b"0x030000\n",
+            },
+            True,
+        ),
+    ],
+)
+def test_any_one_source_is_a_sign(files, is_sign):
+    """The first look passes over a machine only when PCI, KFD and DRM are all silent."""
+    assert has_any_sign(Machine(MemoryTree(files=files))) is is_sign
+
+
+def test_a_machine_without_a_sign_loads_no_more():
+    """Discovery of a machine without AMD GPUs imports none of the modules that read them."""
+    code = (
+        "import sys; from anyaccel.files import MemoryTree; from anyaccel.machine import Machine; "
+        "from anyaccel_amd.plugin import accel_discover_devices as find; find(machine=Machine(MemoryTree())); "
+        "print([name for name in ('devices', 'kfd', 'masks', 'simulate') if f'anyaccel_amd.{name}' in sys.modules])"
+    )
+
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=15, check=True)
+
+    assert child.stdout == "[]\n"
 
 
 @pytest.mark.parametrize(
