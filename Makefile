@@ -8,7 +8,7 @@ PACKAGES := ./core ./plugins/example ./plugins/nvidia ./plugins/amd ./cli ./conf
 EDITABLE := $(foreach package,$(PACKAGES),-e $(package))
 SOURCES := core/src cli/src conformance/src plugins/example/src plugins/nvidia/src plugins/amd/src
 
-.PHONY: help demo test test-long lint format types imports wheels coverage kit clean
+.PHONY: help demo test test-long lint format wheels coverage kit evidence clean FORCE
 
 help:
 	@echo "make demo       show this machine, then a simulated server"
@@ -68,10 +68,16 @@ comma := ,
 CONTRACT := core/src/anyaccel/errors.py,core/src/anyaccel/device.py,core/src/anyaccel/topology.py,core/src/anyaccel/visibility.py,core/src/anyaccel/capabilities.py,core/src/anyaccel/resources.py,core/src/anyaccel/metrics.py,core/src/anyaccel/machine.py,core/src/anyaccel/hookspec.py,core/src/anyaccel/pci.py,core/src/anyaccel/files.py,core/src/anyaccel/frozen.py,core/src/anyaccel/machine_description.py
 VISIBILITY := core/src/anyaccel/visibility.py,plugins/*/src/*/visibility.py
 
-kit: $(VENV)/.test
-	for plugin in example nvidia amd; do \
-	  $(BIN)/python -m pytest -q -p no:cacheprovider --pyargs anyaccel_conformance.checks --accel-plugin $$plugin || exit 1; \
-	done
+REPORTS := $(foreach plugin,example nvidia amd,$(VENV)/kit-$(plugin).json)
+
+$(VENV)/kit-%.json: $(VENV)/.test FORCE
+	$(BIN)/python -m pytest -q -n 2 -p no:cacheprovider --pyargs anyaccel_conformance.checks --accel-plugin $* --accel-report $@
+
+kit: $(REPORTS)
+	$(BIN)/python conformance/generate_support_table.py --check $(REPORTS)
+
+evidence: $(REPORTS)
+	$(BIN)/python conformance/generate_support_table.py $(REPORTS)
 
 wheels: $(VENV)/.test
 	rm -rf dist

@@ -163,6 +163,8 @@ def test_memory_tree_holds_empty_folders_and_nodes():
     assert tree.list_folder("/sys/empty") == ()
     assert tree.read_bytes("/dev/x0") == b""
     assert tree.node("/dev/x0").mode == 0o666
+    with pytest.raises(PermissionError):
+        MemoryTree(nodes={"/sys/secret": NodeFact(mode=0)}).read_bytes("/sys/secret")
     with pytest.raises(NotADirectoryError):
         tree.list_folder("/dev/x0")
     with pytest.raises(FileNotFoundError):

@@ -144,7 +144,7 @@ class MemoryTree:
     """Files held in memory: a recording, or an imaginary machine.
 
     Args: files: content by absolute path. links: symbolic links by absolute path. nodes: rights by path; a path that is
-        only here exists as an empty device file. folders: empty folders.
+        only here exists as an empty device file, or with mode 0 as a file that nobody may read. folders: empty folders.
     """
 
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -163,6 +163,8 @@ class MemoryTree:
         if real in self.files:
             return self.files[real][:FILE_LIMIT]
         if real in self.nodes:
+            if self.nodes[real].mode == 0:
+                raise PermissionError(1, "operation not permitted", path)
             return b""
         raise IsADirectoryError(path)
 

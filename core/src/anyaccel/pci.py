@@ -279,6 +279,8 @@ def device_from_function(
     unknown = {}
     if model is None and not function.is_dead:
         unknown["model"] = f"no name is known for {_ids(function)}"
+    if function.class_code is None:
+        unknown["attributes.pci_class"] = "the kernel does not say"
     if detail.position.numa_node is None:
         unknown["numa_node"] = detail.numa_reason or "the kernel does not say"
     return Device(
