@@ -51,12 +51,17 @@ def write_plugin(tmp_path: Path) -> Callable[..., str]:
 
 @pytest.fixture
 def run_kit(tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """Run the kit in a process of its own; gives what came of every requirement, and the output under `output`."""
+    """Run the kit in a process of its own; gives what came of every requirement, the output and the exit code.
 
-    def run(*arguments: str, examples: int = 10) -> dict[str, Any]:
-        (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib -p no:cacheprovider\n")
+    `own` is a file of tests to run in place of the kit's checks, `ini` a further line of the ini file.
+    """
+
+    def run(*arguments: str, examples: int = 10, own: Path | None = None, ini: str = "") -> dict[str, Any]:
+        options = "addopts = --import-mode=importlib -p no:cacheprovider"
+        (tmp_path / "pytest.ini").write_text(f"[pytest]\n{options}\n{ini}\n")
         report = tmp_path / "report.json"
-        command = [sys.executable, "-m", "pytest", "-q", "--pyargs", "anyaccel_conformance.checks", *arguments]
+        checks = ["--pyargs", "anyaccel_conformance.checks"] if own is None else [str(own)]
+        command = [sys.executable, "-m", "pytest", "-q", *checks, *arguments]
         quiet = ["-p", "no:xdist", "-p", "no:cov", "--accel-examples", str(examples), "--accel-report", str(report)]
         environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
         environ.pop("PYTEST_ADDOPTS", None)
