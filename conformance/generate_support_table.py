@@ -24,7 +24,10 @@ from anyaccel.simulation import list_machines
 HERE = Path(__file__).resolve().parent
 README = HERE.parent / "README.md"
 EVIDENCE = HERE / "evidence"
-BEGIN, END = "<!-- support table: generated, see conformance/generate_support_table.py -->", "<!-- end of support table -->"
+BEGIN, END = (
+    "<!-- support table: generated, see conformance/generate_support_table.py -->",
+    "<!-- end of support table -->",
+)
 MODULES = ("anyaccel_amd.plugin", "anyaccel_example.plugin", "anyaccel_nvidia.plugin")
 
 
@@ -59,7 +62,13 @@ def _row(plugin: Plugin, statuses: Mapping[str, str], registry: Registry) -> str
     passed = sum(status == "pass" for status in statuses.values())
     count = sum(_ships(plugin, name, registry) for name in list_machines(registry))
     kit = f"{passed} of {len(statuses)} requirements pass"
-    cells = (plugin.declaration.title, level_of(statuses.values()), kit, f"{count} simulated, 0 recorded", _missing(plugin))
+    cells = (
+        plugin.declaration.title,
+        level_of(statuses.values()),
+        kit,
+        f"{count} simulated, 0 recorded",
+        _missing(plugin),
+    )
     return f"| {' | '.join(cells)} |"
 
 
@@ -96,7 +105,9 @@ def main(arguments: Sequence[str]) -> int:
     EVIDENCE.mkdir(exist_ok=True)
     for plugin, statuses in fresh.items():
         (EVIDENCE / f"{plugin}.json").write_text(json.dumps(statuses, indent=1) + "\n", encoding="utf-8")
-    README.write_text(with_table(README.read_text(encoding="utf-8"), table(stored_evidence(), registry)), encoding="utf-8")
+    README.write_text(
+        with_table(README.read_text(encoding="utf-8"), table(stored_evidence(), registry)), encoding="utf-8"
+    )
     return 0
 
 
