@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -n 2 --timeout 90
 PACKAGES := ./core ./plugins/example ./plugins/nvidia ./plugins/amd ./cli ./conformance
 EDITABLE := $(foreach package,$(PACKAGES),-e $(package))
 SOURCES := core/src cli/src conformance/src plugins/example/src plugins/nvidia/src plugins/amd/src
@@ -44,10 +45,10 @@ demo: $(VENV)/.demo
 	@$(BIN)/accel-cli topology --simulate nvidia-h100x8
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 -m "not long" $(ARGS)
+	$(PYTEST) -m "not long" $(ARGS)
 
 test-long: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(PYTEST) $(ARGS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
@@ -60,7 +61,7 @@ format: $(VENV)/.test
 	$(BIN)/ruff check --fix .
 
 coverage: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 -m "not long" -q --cov --cov-report= $(ARGS)
+	$(PYTEST) -m "not long" -q --cov --cov-report= $(ARGS)
 	$(BIN)/coverage report --fail-under=95 --include="$(CONTRACT)"
 	$(BIN)/coverage report --fail-under=100 --include="$(VISIBILITY)"
 

@@ -122,3 +122,13 @@ def test_journal_notes_nodes_and_listed_names():
     assert set(other.nodes) == {"/dev/x"}
     assert {"/d", "/d/a"} <= other.folders
     assert HostTree().exists("/nothing-of-this-name") is False
+
+
+def test_names_that_are_nobodys_business_are_not_noted():
+    """With a pattern only matching names are given, and only they are part of what was looked at."""
+    journal = Journal()
+    tree = MemoryTree(nodes={"/dev/toy0": NodeFact(0o666), "/dev/vm-secret": NodeFact(0o600)})
+    machine = Machine(tree, journal=journal)
+
+    assert machine.list_folder("/dev", r"toy\d+") == ("toy0",)
+    assert journal.folders == {"/dev", "/dev/toy0"}

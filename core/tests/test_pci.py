@@ -358,3 +358,11 @@ def test_node_may_list_cpus_that_are_not_online():
 
     assert near.pci_detail(near.pci_functions()[0]).position.numa_node == 8
     assert anywhere.pci_detail(anywhere.pci_functions()[0]).position.numa_node is None
+
+
+def test_nobody_is_told_to_join_the_group_of_root():
+    """A device file of group root asks for a udev rule, not for membership."""
+    nodes = {"/dev/x0": NodeFact(mode=0o660, owner="0", group="0")}
+    machine = machine_of([], nodes=nodes, user=UserFacts(1000, ("video",)))
+
+    assert "udev rule" in node_condition(machine, "/dev/x0", is_container=False).hint

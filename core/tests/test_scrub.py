@@ -107,3 +107,18 @@ def test_container_ids_are_blanked():
     files = clean({"/root/proc/1/cgroup": "0::/docker/" + "ab" * 32})
 
     assert files["/root/proc/1/cgroup"] == "0::/docker/" + "0" * 64
+
+
+def test_only_events_are_kept_of_a_kernel_log():
+    """A kernel log is cut to the lines that tell an error event or a boot, without host name and time."""
+    log = (
+        "Dec  1 03:00:00 build-17 kernel: [    0.0] Linux version 6.8.0\n"
+        "Dec  1 03:00:01 build-17 kernel: NVRM: GPU Board Serial Number: 1650522\n"
+        "Dec  1 03:00:02 build-17 kernel: [   12.3] NVRM: Xid (PCI:0000:1b:00): 79, pid=7, GPU has fallen off the bus.\n"
+    )
+
+    files = clean({"/root/var/log/kern.log": log})
+
+    assert files["/root/var/log/kern.log"] == (
+        "Linux version 6.8.0\nNVRM: Xid (PCI:0000:1b:00): 79, pid=7, GPU has fallen off the bus.\n"
+    )

@@ -155,6 +155,9 @@ def test_boundary_is_what_was_described(boundary, registry):
         (MACHINE.replace('model = "one"\n', "", 1), "KeyError at 'model'"),
         (MACHINE.replace("0000:82:00.0", "82"), "no PCI address"),
         ('schema = "anyaccel-machine/1"\ncard = 3', "no array of tables"),
+        ('schema = "anyaccel-machine/1"\nfoo = 1', "unknown key 'foo' outside any table"),
+        (MACHINE.replace("[host]", "[host]\nbar = 1"), "table 'host' has the unknown key 'bar'"),
+        (MACHINE.replace('name = "mlx5_0"', 'name = "mlx5_0"\nspeed = 1'), "table 'nic' has the unknown key 'speed'"),
     ],
 )
 def test_malformed_description_is_one_sentence(text, told):
@@ -195,3 +198,12 @@ def test_file_of_a_user_is_found_by_path(registry, tmp_path):
     with pytest.raises(RecordingError, match="cannot be read"):
         load_description(tmp_path / "other.toml")
     assert list(list_machines(registry)) == []
+
+
+@pytest.mark.parametrize(("table", "near"), [("tooy", "toy"), ("hots", "host")])
+def test_misspelt_plugin_or_table_gets_the_nearest_and_no_install_line(table, near, registry):
+    """A description may come from anybody: no package is suggested for a name that stands in it."""
+    with pytest.raises(RecordingError, match=f"names plugin '{table}', which is not loaded") as caught:
+        simulate(parse_description(MACHINE + f"[{table}]\nx = 1\n"), registry)
+
+    assert caught.value.hint == f"did you mean '{near}'?"

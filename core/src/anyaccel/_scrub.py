@@ -25,6 +25,8 @@ _PREFIX = re.compile(r"\b(GPU|MIG)-([0-9a-fA-F]{4,})\b")
 _SERIAL_KEYS = re.compile(r"serial|board_id|part_number|asset", re.IGNORECASE)
 _ID_FILES = frozenset({"unique_id", "xgmi_device_id", "xgmi_hive_id"})
 _ID_PROPERTY = re.compile(r"^(unique_id|hive_id) ([0-9]{6,})$", re.MULTILINE)
+_LOG_LINE = re.compile(r"NVRM: Xid|Linux version ")
+"""What is kept of a kernel log, from here to the line's end: error events, and where the last boot began."""
 _SCRUBBED = "scrubbed"
 
 
@@ -107,6 +109,8 @@ def _people() -> Iterable[tuple[str, str]]:
 def _clean_file(path: str, text: str, names: _Names) -> str:
     if _SERIAL_KEYS.search(posixpath.basename(path)):
         return _SCRUBBED + "\n"
+    if path.startswith("/root/var/log/"):
+        return "".join(f"{line[match.start() :]}\n" for line in text.splitlines() if (match := _LOG_LINE.search(line)))
     if path.endswith("/proc/self/status"):
         return "".join(f"{line}\n" for line in text.splitlines() if line.startswith("Cpus_allowed_list:"))
     if path.endswith(".json"):

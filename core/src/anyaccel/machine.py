@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -242,13 +243,18 @@ class Machine:
         except FileUnavailableError:
             return None
 
-    def list_folder(self, path: str) -> tuple[str, ...]:
-        """Give the names in a folder, sorted; none when it is missing or unreadable."""
+    def list_folder(self, path: str, matching: str | None = None) -> tuple[str, ...]:
+        """Give the names in a folder, sorted; none when it is missing or unreadable.
+
+        Args: matching: a regular expression for whole names; others are neither given nor recorded.
+        """
         self.deadline.check()
         try:
             names = self.tree.list_folder(path)
         except OSError:
             return ()
+        if matching is not None:
+            names = tuple(name for name in names if re.fullmatch(matching, name))
         if self.journal is not None:
             self._note_names(path, names)
         return names

@@ -379,8 +379,14 @@ def _denied_node(machine: Machine, path: str, group: str | None) -> Condition:
         "permission-denied",
         f"permission denied: {path} belongs to group {name}, this user is in {groups}",
         DeviceState.DENIED,
-        hint=f"add the user to the group: sudo usermod -aG {name} $USER, then log in again",
+        hint=_group_hint(name),
     )
+
+
+def _group_hint(name: str) -> str:
+    if name in ("root", "wheel", "unknown") or name.isdigit():
+        return "ask the administrator for a udev rule that gives a group of this user the device"
+    return f"add the user to the group: sudo usermod -aG {name} $USER, then log in again"
 
 
 def group_name(group: str | None) -> str:

@@ -43,26 +43,26 @@ def open_root(folder: Path | str, environ: Mapping[str, str] | None = None) -> M
     if not path.is_dir() or not os.access(path, os.R_OK | os.X_OK):
         raise RecordingError(f"root {str(folder)!r} is no readable folder")
     nodes: Mapping[str, NodeFact] = {}
-    user = UserFacts()
+    user, kind = UserFacts(), MachineKind.ROOT
     if (path / _META).is_file() and (path / "root").is_dir():
-        nodes, user = _recorded_rights(path)
+        recorded = _recorded(path)
+        nodes, user = recorded.tree.nodes, recorded.user  # type: ignore[attr-defined]
+        kind = MachineKind.SIMULATED if recorded.is_simulated else kind
         path = path / "root"
     return Machine(
         FolderTree(path, nodes),
         environ=environ or {},
-        kind=MachineKind.ROOT,
+        kind=kind,
         answers={"*": NoAnswers("no live questions under --root")},
         user=user,
         name=str(folder),
     )
 
 
-def _recorded_rights(folder: Path) -> tuple[Mapping[str, NodeFact], UserFacts]:
-    """Give the device files' rights and the user that stand in the folder of a recording."""
+def _recorded(folder: Path) -> Machine:
+    """Give what stands in the folder of a recording beside its files: rights, user, whether it is simulated."""
     content = _Content(files={_META: (folder / _META).read_bytes()[:FILE_LIMIT]})
-    machine = content.machine(str(folder))
-    assert isinstance(machine.tree, MemoryTree)
-    return machine.tree.nodes, machine.user
+    return content.machine(str(folder))
 
 
 def open_recording(path: Path | str) -> Machine:
@@ -196,7 +196,8 @@ def _from_archive(path: Path) -> _Content:
     except OSError as error:
         raise RecordingError(f"recording {str(path)!r} cannot be read: {error.strerror or error}") from error
     except (tarfile.TarError, EOFError, ValueError, ImportError) as error:
-        raise RecordingError(f"recording {str(path)!r} is no archive: {error}") from error
+        why = " ".join(str(error).split())[:200]
+        raise RecordingError(f"recording {str(path)!r} is no archive: {why}") from error
 
 
 def _read_archive(file: BinaryIO) -> _Content:

@@ -31,6 +31,9 @@ __all__ = ["find_machine", "list_machines", "load_description", "parse_descripti
 
 SCHEMA = "anyaccel-machine/1"
 _TABLES = frozenset({"schema", "name", "title", "host", "environment", "bridge", "card", "link", "nic", "fault"})
+_HOST_KEYS = frozenset({"numa_cpus", "numa_memory_gib", "boundary", "kernel", "user"})
+_BRIDGE_KEYS = frozenset({"address", "parent", "numa_node"})
+_NIC_KEYS = frozenset({"name", "address", "kind", "parent", "numa_node"})
 _GENERIC_FAULTS = frozenset(
     {"no-driver", "vfio", "no-node", "no-permission", "numa-unknown", "dead-link", "file-vanishes"}
 )
@@ -43,7 +46,8 @@ def load_description(path: Path | str) -> MachineDescription:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise RecordingError(f"machine description {str(path)!r} cannot be read: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise RecordingError(f"machine description {str(path)!r} cannot be read: {why}") from error
     return parse_description(text, name=Path(path).stem)
 
 
@@ -78,6 +82,13 @@ def _toml(text: str) -> dict[str, Any]:
 
 
 def _description(document: Mapping[str, Any], name: str) -> MachineDescription:
+    stray = [key for key, value in document.items() if key not in _TABLES and not isinstance(value, dict)]
+    if stray:
+        raise RecordingError(f"machine description {name!r} has the unknown key {stray[0]!r} outside any table")
+    _check_keys(document.get("host", {}), _HOST_KEYS, "host")
+    for table, known in (("bridge", _BRIDGE_KEYS), ("nic", _NIC_KEYS)):
+        for row in _rows(document, table):
+            _check_keys(row, known, table)
     return MachineDescription(
         name=str(document.get("name", name)),
         title=str(document.get("title", "")),
@@ -90,6 +101,12 @@ def _description(document: Mapping[str, Any], name: str) -> MachineDescription:
         environ=FrozenMap({str(k): str(v) for k, v in document.get("environment", {}).items()}),
         families=FrozenMap({k: _frozen(v) for k, v in document.items() if k not in _TABLES}),
     )
+
+
+def _check_keys(table: Mapping[str, Any], known: frozenset[str], name: str) -> None:
+    unknown = sorted(set(table) - known)
+    if unknown:
+        raise RecordingError(f"table {name!r} has the unknown key {unknown[0]!r} (known: {', '.join(sorted(known))})")
 
 
 def _bridge_row(row: Mapping[str, Any]) -> tuple[str, str, int | None]:
@@ -224,13 +241,22 @@ def _plugins_named(description: MachineDescription) -> tuple[str, ...]:
 def _family(registry: Registry, key: str, description: MachineDescription) -> SimulatedFamily:
     plugin: Plugin | None = next((p for p in registry.plugins if p.key == key), None)
     if plugin is None:
-        known = ", ".join(p.key for p in registry.plugins) or "none"
-        raise RecordingError(
-            f"machine {description.name!r} names plugin {key!r}, which is not loaded (loaded: {known})",
-            hint=f"pip install anyaccel-{key}",
-        )
+        raise _no_such_plugin(registry, key, description)
     family: SimulatedFamily = plugin.call("accel_simulate", description=description)
     return family
+
+
+def _no_such_plugin(registry: Registry, key: str, description: MachineDescription) -> RecordingError:
+    from difflib import get_close_matches
+
+    known = [plugin.key for plugin in registry.plugins]
+    off = next((o.reason for o in registry.failures if o.plugin == key), None)
+    near = get_close_matches(key, [*known, *sorted(_TABLES)], n=1)
+    return RecordingError(
+        f"machine {description.name!r} names plugin {key!r}, which is not loaded (loaded: {', '.join(known) or 'none'})"
+        + (f": {off}" if off else ""),
+        hint=f"did you mean {near[0]!r}?" if near else None,
+    )
 
 
 class _Layout:
