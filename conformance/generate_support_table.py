@@ -1,6 +1,6 @@
 """The support table of the README, made from what the conformance kit found; nobody edits it by hand.
 
-Usage: python conformance/generate_support_table.py REPORT.json ...            (write evidence/ and the README's table)
+Usage: python conformance/generate_support_table.py REPORT.json ...            (write evidence/, the levels of the command line, and the README's table)
        python conformance/generate_support_table.py --check [REPORT.json ...]  (exit 1 when either differs)
 
 A report is what `pytest --pyargs anyaccel_conformance.checks --accel-plugin KEY --accel-report FILE` writes. Of each plugin its
@@ -14,6 +14,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from anyaccel.simulation import list_machines
 HERE = Path(__file__).resolve().parent
 README = HERE.parent / "README.md"
 EVIDENCE = HERE / "evidence"
+LEVELS = HERE.parent / "cli" / "src" / "anyaccel_cli" / "levels.json"
 BEGIN, END = (
     "<!-- support table: generated, see conformance/generate_support_table.py -->",
     "<!-- end of support table -->",
@@ -51,9 +53,18 @@ def level_of(statuses: Iterable[str]) -> str:
     return "unverified" if {"fail", "error"} & set(statuses) else "experimental"
 
 
+def levels(evidence: Mapping[str, Mapping[str, str]]) -> str:
+    """Give the levels by distribution and version, as the command line ships them: another version has earned nothing."""
+    rows = {
+        f"anyaccel-{key}": {version(f"anyaccel-{key}"): level_of(statuses.values())}
+        for key, statuses in sorted(evidence.items())
+    }
+    return json.dumps({"schema": "anyaccel-levels/1", "levels": rows}, indent=1) + "\n"
+
+
 def table(evidence: Mapping[str, Mapping[str, str]], registry: Registry) -> str:
     """Give the table in Markdown: one row a plugin."""
-    lines = ["| family | level | kit, in replay | machines | not there |", "|---|---|---|---|---|"]
+    lines = ["| family | level | kit, in replay | machines | not possible | not built yet |", "|---|---|---|---|---|---|"]
     lines += [_row(registry.plugin(key), statuses, registry) for key, statuses in sorted(evidence.items())]
     return "\n".join(lines)
 
@@ -77,12 +88,8 @@ def _ships(plugin: Plugin, machine: str, registry: Registry) -> bool:
     return package in str(list_machines(registry)[machine])
 
 
-def _missing(plugin: Plugin) -> str:
-    names = [
-        f"{name} ({support.state.value})"
-        for name, support in plugin.declaration.capabilities.items()
-        if support.state is not SupportState.SUPPORTED
-    ]
+def _declared(plugin: Plugin, state: SupportState) -> str:
+    names = [name for name, support in plugin.declaration.capabilities.items() if support.state is state]
     return ", ".join(names) or "nothing"
 
 
@@ -105,6 +112,7 @@ def main(arguments: Sequence[str]) -> int:
     EVIDENCE.mkdir(exist_ok=True)
     for plugin, statuses in fresh.items():
         (EVIDENCE / f"{plugin}.json").write_text(json.dumps(statuses, indent=1) + "\n", encoding="utf-8")
+    LEVELS.write_text(levels(stored_evidence()), encoding="utf-8")
     README.write_text(
         with_table(README.read_text(encoding="utf-8"), table(stored_evidence(), registry)), encoding="utf-8"
     )
@@ -117,6 +125,8 @@ def _check(fresh: Mapping[str, Mapping[str, str]], registry: Registry) -> int:
     text = README.read_text(encoding="utf-8")
     if with_table(text, table(stored, registry)) != text:
         wrong.append("the README's support table differs from the evidence")
+    if LEVELS.read_text(encoding="utf-8") != levels(stored):
+        wrong.append("the levels of the command line differ from the evidence")
     for line in wrong:
         sys.stderr.write(f"error: {line}; run make evidence\n")
     return 1 if wrong else 0

@@ -13,6 +13,7 @@ __all__ = ["Result", "Status", "Tally", "results_document", "summary_lines", "ta
 
 
 DETAIL_LENGTH = 200
+NO_MACHINE = "no machine to check it on: ship machines/*.toml or give --accel-recording FILE"
 
 
 class Status(str, Enum):
@@ -70,7 +71,7 @@ class Tally:
     @property
     def detail(self) -> str:
         """Why, where that is not obvious."""
-        return self.details.get(self.status, "")
+        return self.details.get(self.status, "") if self.counts else NO_MACHINE
 
 
 def tally(results: Iterable[Result], requirements: Mapping[str, Requirement]) -> dict[str, dict[str, Tally]]:
