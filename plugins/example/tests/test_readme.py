@@ -9,7 +9,7 @@ from anyaccel_example.devices import MODELS
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", MODELS.values())
 def test_readme_names_every_model(model):
     """Who describes a machine finds the word for each card."""
     assert f"`{model.lower()}`" in README
