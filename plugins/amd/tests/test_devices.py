@@ -158,7 +158,7 @@ def test_a_gpu_without_driver_has_one_reason(described, view_of, card):
 
 
 def test_denied_nodes_name_group_and_remedy(shipped, view_of):
-    """Both GPUs stay in the list as denied; node, owning group, the user's groups and the remedy are told (discover-08)."""
+    """Both GPUs stay in the list as denied; node, owning group, the user's groups and the remedy are told."""
     first, second = view_of(shipped("amd-no-permission")).devices
     condition = next(c for c in first.conditions if "/dev/kfd" in c.reason)
 
@@ -168,7 +168,7 @@ def test_denied_nodes_name_group_and_remedy(shipped, view_of):
 
 
 def test_card_nodes_do_not_matter(described, view_of, card):
-    """Compute nodes open to all and card nodes of a group the user lacks: four usable GPUs without a word (discover-09)."""
+    """Compute nodes open to all and card nodes of a group the user lacks: four usable GPUs without a word."""
     text = '[host]\nuser = { uid = 1000, groups = ["users"] }\n[amd]\nnode_mode = "0666"\n'
     text += "".join(card(address=f"0000:{bus}:00.0") for bus in (23, 26, 43, 46))
 
@@ -209,7 +209,7 @@ def test_a_copied_tree_without_dev_raises_no_alarm(described, view_of, card, cha
 
 
 def test_a_container_sees_the_granted_gpus_and_why_not_the_others(shipped, view_of):
-    """Two of eight were given: they count 0 and 1, the others are on the host and not accessible (discover-05)."""
+    """Two of eight were given: they count 0 and 1, the others are on the host and not accessible."""
     devices = view_of(shipped("amd-container-2-of-8")).devices
 
     assert [device.numbers["index"] for device in devices if device.state is DeviceState.READY] == [0, 1]
@@ -240,7 +240,7 @@ def test_a_gpu_that_kfd_leaves_out_is_unusable(described, view_of, card):
 
 
 def test_the_workstation_counts_its_card_only(shipped, view_of):
-    """Both GPUs are listed, the integrated one flagged and not counted, with the switch named (discover-16)."""
+    """Both GPUs are listed, the integrated one flagged and not counted, with the switch named."""
     discrete, integrated = view_of(shipped("amd-workstation-dgpu-igpu")).devices
 
     assert (discrete.is_integrated, discrete.is_counted) == (False, True)
@@ -249,7 +249,7 @@ def test_the_workstation_counts_its_card_only(shipped, view_of):
 
 
 def test_the_switch_counts_integrated_parts(shipped, view_of):
-    """The documented switch includes it, and the rule that did so is told (discover-16)."""
+    """The documented switch includes it, and the rule that did so is told."""
     machine = shipped("amd-workstation-dgpu-igpu")
     integrated = view_of(machine.with_environ({"ANYACCEL_COUNT_INTEGRATED": "1"})).devices[1]
 
@@ -267,7 +267,7 @@ def test_only_one_switches_it_on(value, shipped, view_of):
 
 @pytest.mark.parametrize(("model", "target"), [("strix-halo", "gfx1151"), ("mi300a", "gfx942")])
 def test_supported_integrated_parts_are_counted(model, target, described, view_of, card):
-    """Where AMD supports the target for compute an integrated part is counted without a switch (discover-17)."""
+    """Where AMD supports the target for compute an integrated part is counted without a switch."""
     (device,) = view_of(described(card(model))).devices
 
     assert (device.is_integrated, device.is_counted) == (True, True)

@@ -58,7 +58,7 @@ def test_other_functions_of_the_vendor_are_none(device, class_code):
 
 @pytest.mark.parametrize("device", [0x1502, 0x17F0])
 def test_an_npu_of_the_other_vendor_id_is_no_gpu(device, inventory_of):
-    """An XDNA NPU (vendor 1022, class 1180, driver amdxdna) is none of this plugin's, even with /dev/accel (discover-20)."""
+    """An XDNA NPU (vendor 1022, class 1180, driver amdxdna) is none of this plugin's, even with /dev/accel."""
     address = "0000:c6:00.1"
     memory = tree(
         {address: (0x1022, device, "118000")},

@@ -71,7 +71,7 @@ def test_installed_plugin_is_found_by_its_entry_point():
 
 
 def test_importing_the_plugin_loads_no_binding():
-    """Importing it, and its driver module, imports neither amdsmi nor any library (packaging-04)."""
+    """Importing it, and its driver module, imports neither amdsmi nor any library."""
     code = (
         "import sys, anyaccel_amd.plugin, anyaccel_amd._driver; print('amdsmi' in sys.modules, 'ctypes' in sys.modules)"
     )

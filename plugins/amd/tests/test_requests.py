@@ -37,7 +37,7 @@ def test_more_than_there_are_is_refused_with_the_count(eight, ask):
 
 
 def test_integrated_gpus_are_not_counted(shipped, view_of, ask):
-    """The workstation has one GPU to give, and says why not two (discover-16)."""
+    """The workstation has one GPU to give, and says why not two."""
     view = view_of(shipped("amd-workstation-dgpu-igpu"))
 
     assert ask(view, "gpu", 1) == AnySet()

@@ -72,7 +72,7 @@ def test_nothing_set_shows_all(four, resolve):
 
 
 def test_cuda_s_variable_hides_and_is_named(one, resolve):
-    """-1 meant for another vendor hides the GPU, and the reason names the variable and the remedy (visibility-20)."""
+    """-1 meant for another vendor hides the GPU, and the reason names the variable and the remedy."""
     resolution = resolve(one, **{CUDA: "-1"})
 
     assert dict(resolution.hidden_by) == {one.devices[0].id: CUDA}
@@ -82,7 +82,7 @@ def test_cuda_s_variable_hides_and_is_named(one, resolve):
 
 
 def test_two_variables_that_differ_are_a_warning(four, resolve):
-    """HIP's own variable wins, and the disagreement is told (visibility-21)."""
+    """HIP's own variable wins, and the disagreement is told."""
     resolution = resolve(four, **{CUDA: "0,1,2,3", HIP: "0"})
 
     assert indexes(four, resolution) == [0]
@@ -96,7 +96,7 @@ def test_two_variables_that_agree_are_none(four, resolve):
 
 
 def test_rocr_alone_is_honoured_and_bounds_what_may_be_asked(four, resolve, environment):
-    """A site's ROCR mask leaves two; children stay inside them (M30, visibility-24)."""
+    """A site's ROCR mask leaves two; children stay inside them."""
     assert indexes(four, resolve(four, **{ROCR: "0,1"})) == [0, 1]
     with pytest.raises(NotGrantedError, match=four.devices[2].id):
         environment(four, four.devices[2].id, **{ROCR: "0,1"})
@@ -104,7 +104,7 @@ def test_rocr_alone_is_honoured_and_bounds_what_may_be_asked(four, resolve, envi
 
 
 def test_four_workers_see_four_different_gpus(four, resolve, environment):
-    """One device each, from whatever they inherit: exactly one variable carries a number (visibility-25)."""
+    """One device each, from whatever they inherit: exactly one variable carries a number."""
     inherited = {ROCR: "0,1,2,3", CUDA: "0,1,2,3", OPENCL: "0"}
     seen = []
     for device in four.devices:

@@ -69,7 +69,7 @@ def test_switches_belong_to_the_family_and_are_no_devices(discovered, shipped):
 
 
 def test_dead_link_is_lost_and_the_others_stay(discovered, shipped):
-    """One of eight reads as all ones: seven to ask, one not responding on PCI (discover-04)."""
+    """One of eight reads as all ones: seven to ask, one not responding on PCI."""
     found = discovered(shipped("nvidia-h100x8-one-lost"))
 
     lost = [d for d in found.devices if d.state is DeviceState.LOST]
@@ -120,7 +120,7 @@ def test_missing_sysfs_makes_no_card_lost(machine_of):
 
 
 def test_container_with_one_of_eight_nodes(discovered, shipped):
-    """Cards without a device file here are blocked, never counted, and the one given is number 0 (discover-05)."""
+    """Cards without a device file here are blocked, never counted, and the one given is number 0."""
     found = discovered(shipped("nvidia-container-one-of-8"))
 
     assert list(states(found).values()).count(DeviceState.BLOCKED) == 7
@@ -224,7 +224,7 @@ def test_integrated_board_shares_memory(discovered, shipped):
 
 
 def test_board_without_pci_is_one_integrated_device(discovered, shipped):
-    """Jetson: one device from the device tree, counted, memory shared with 15.3 GiB of the host (discover-13)."""
+    """Jetson: one device from the device tree, counted, memory shared with 15.3 GiB of the host."""
     (device,) = discovered(shipped("nvidia-jetson-orin")).devices
 
     assert device.id == "nvidia:tegra234"

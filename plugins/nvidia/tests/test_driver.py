@@ -48,7 +48,7 @@ def test_metrics_of_simulation_and_binding_agree(name, answers_of, shipped, ask_
 
 
 def test_second_library_serves_where_the_first_finds_no_driver(answers_of, shipped, ask_stub, stub_text, build_stub):
-    """WSL: the distribution's library answers 9, the host's works; both are named (discover-12)."""
+    """WSL: the distribution's library answers 9, the host's works; both are named."""
     answer = answers_of(shipped("nvidia-wsl"))["nvml"]
     working = str(build_stub() / "libnvidia-ml.so.1")
 
@@ -108,7 +108,7 @@ def test_unsupported_memory_is_a_code(answers_of, shipped, ask_stub, stub_text):
 
 
 def test_cluster_id_keeps_its_zero_bytes(answers_of, ask_stub, stub_text):
-    """An id of 16 bytes with zeros in the middle arrives whole (discover-29)."""
+    """An id of 16 bytes with zeros in the middle arrives whole."""
     cluster = "130961397ada8313ee08000dd8540fe1"
     answer = answers_of(f'{ONE_CARD}fabric_cluster = "{cluster}"\n')["nvml"]
 
@@ -175,7 +175,7 @@ def test_crashing_library_ends_its_process(ask_stub):
 
 
 def test_wrong_binding_names_file_and_owner(tmp_path):
-    """An old fork under the binding's name is reported with path, distribution and fix (packaging-01)."""
+    """An old fork under the binding's name is reported with path, distribution and fix."""
     package = tmp_path / "pynvml"
     package.mkdir()
     (package / "__init__.py").write_text("class NVMLError(Exception): pass\ndef nvmlInit(): pass\n")
@@ -218,7 +218,7 @@ def _collect_with(environ):
 
 
 def test_importing_the_plugin_loads_no_binding():
-    """Importing the plugin module imports neither the binding nor any library (packaging-04)."""
+    """Importing the plugin module imports neither the binding nor any library."""
     code = "import sys, anyaccel_nvidia.plugin; print('pynvml' in sys.modules)"
 
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=15, check=True)

@@ -42,7 +42,7 @@ def test_nothing_selected_hides_all(equal):
 
 
 def test_numbers_where_ids_are_unknown(card, view_of):
-    """Without ids certain numbers serve, together with the order that gives them meaning (visibility-16)."""
+    """Without ids certain numbers serve, together with the order that gives them meaning."""
     view = view_of([card(0, uuid=None), card(1, uuid=None)])
 
     change = visibility_environment(view, ids(view, 1), {})
@@ -60,7 +60,7 @@ def test_ids_and_numbers_are_never_mixed(card, view_of):
 
 
 def test_mps_client_gets_an_id(equal):
-    """Beside an MPS server the worker's mask is an id, whatever numbers the server was started with (visibility-51)."""
+    """Beside an MPS server the worker's mask is an id, whatever numbers the server was started with."""
     change = visibility_environment(equal, ids(equal, 2), {"CUDA_MPS_PIPE_DIRECTORY": "/tmp/nvidia-mps"})
 
     assert dict(change.set)["CUDA_VISIBLE_DEVICES"] == equal.roots[2].uuid
@@ -87,7 +87,7 @@ def test_one_instance_is_written_by_its_id(card, divided, view_of):
 
 @pytest.mark.parametrize("selected", [(1, 2), (0, 1)], ids=["two instances", "instance and card"])
 def test_what_cuda_cannot_show_together(selected, card, divided, view_of):
-    """Two MIG instances, or one beside a whole GPU, are refused with the reason (visibility-13)."""
+    """Two MIG instances, or one beside a whole GPU, are refused with the reason."""
     view = view_of([card(0), *divided(card(1), 3, 4)])
     leaves = [leaf for root in view.roots for leaf in view.leaves(root.id)]
 

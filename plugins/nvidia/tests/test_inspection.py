@@ -76,7 +76,7 @@ def test_every_unknown_has_a_reason(inventory_of, shipped_names):
 
 
 def test_version_mismatch_names_both_versions(inventory_of):
-    """Library and kernel module disagree: both cards unusable, both numbers, a hint (discover-01)."""
+    """Library and kernel module disagree: both cards unusable, both numbers, a hint."""
     inventory = inventory_of("nvidia-driver-mismatch")
 
     assert [device.state for device in inventory.devices] == [DeviceState.UNUSABLE] * 2
@@ -98,7 +98,7 @@ def test_missing_library_leaves_the_state_unknown(inventory_of):
 
 @pytest.mark.parametrize(("name", "word"), [("nvidia-library-hangs", "hung"), ("nvidia-library-crashes", "SIGSEGV")])
 def test_hang_and_crash_cost_attributes_only(name, word, inventory_of):
-    """A library that hangs or ends its process leaves both rows and breaks the plugin by name (discover-24)."""
+    """A library that hangs or ends its process leaves both rows and breaks the plugin by name."""
     inventory = inventory_of(name)
 
     assert [device.model for device in inventory.devices] == ["NVIDIA L4"] * 2
@@ -153,7 +153,7 @@ def test_two_refused_handles_get_no_number(inventory_of):
 
 
 def test_device_that_vanishes_is_a_note(inventory_of):
-    """The driver counts four and cannot find one that PCI no longer shows: three rows and a note (discover-32)."""
+    """The driver counts four and cannot find one that PCI no longer shows: three rows and a note."""
     fault = '[[fault]]\nkind = "vanished"\nplugin = "nvidia"\n'
 
     inventory = inventory_of(cards("0000:1b:00.0", "0000:43:00.0", "0000:52:00.0") + fault)
@@ -195,7 +195,7 @@ def test_unified_memory_is_unknown_for_a_reason(inventory_of):
 
 
 def test_jetson_is_ready_without_memory(inventory_of):
-    """Orin: memory and PCI "not supported", one ready device (discover-13)."""
+    """Orin: memory and PCI "not supported", one ready device."""
     (device,) = inventory_of("nvidia-jetson-orin").devices
 
     assert device.state is DeviceState.READY
@@ -204,7 +204,7 @@ def test_jetson_is_ready_without_memory(inventory_of):
 
 
 def test_wsl_uses_the_working_library_and_names_the_other(inventory_of):
-    """WSL: one device, the file used, and why the first was passed over (discover-12)."""
+    """WSL: one device, the file used, and why the first was passed over."""
     inventory = inventory_of("nvidia-wsl")
 
     assert [device.model for device in inventory.devices] == ["NVIDIA GeForce RTX 3090"]
@@ -328,7 +328,7 @@ def test_numa_node_of_the_driver_fills_a_gap(one):
 
 
 def test_numa_node_unknown_to_both_stays_unknown(one):
-    """Neither kernel nor driver knows: None with both reasons, never 0 (topology-01)."""
+    """Neither kernel nor driver knows: None with both reasons, never 0."""
     device = one(cards("0000:1b:00.0"))
 
     assert device.numa_node is None
@@ -368,7 +368,7 @@ def test_kernel_log_goes_into_no_recording(machine_of):
 
 
 def test_display_board_is_listed_and_not_counted(inventory_of):
-    """The board for the screen in a DGX Station is flagged; four cards are counted (visibility-17)."""
+    """The board for the screen in a DGX Station is flagged; four cards are counted."""
     devices = inventory_of("nvidia-dgx-station").devices
 
     assert [device.is_counted for device in devices] == [True, True, True, False, True]
@@ -396,7 +396,7 @@ def test_two_cards_with_screens_both_count(inventory_of):
 
 
 def test_id_with_zero_byte_is_found_by_its_beginning(inventory_of):
-    """An id with a zero byte in the middle is kept whole and found by its first digits (discover-29)."""
+    """An id with a zero byte in the middle is kept whole and found by its first digits."""
     uuid = "GPU-13096139-7ada-8313-ee08-000dd8540fe1"
     inventory = inventory_of(cards("0000:1b:00.0", more=f'uuid = "{uuid}"') + cards("0000:43:00.0"))
 
@@ -408,7 +408,7 @@ def test_id_with_zero_byte_is_found_by_its_beginning(inventory_of):
 
 
 def test_refused_and_answered_placeholders_are_unknown(machine_of):
-    """Text where a number belongs is None with the driver's text as reason (discover-40)."""
+    """Text where a number belongs is None with the driver's text as reason."""
     machine = machine_of(cards("0000:1b:00.0"))
     document = machine.answers["nvidia"].documents["nvml"]
     device = {**document["devices"][0], "memory_bytes": "[Insufficient Permissions]", "name": "[Unknown Error]"}

@@ -88,7 +88,7 @@ def test_rate_of_one_link(version, capability, speed, expected):
 
 
 def test_unknown_speed_has_a_reason(machine_of):
-    """Width without speed is shown as that: no figure is made up (topology-08)."""
+    """Width without speed is shown as that: no figure is made up."""
     devices, document = asked(machine_of, card("01") + card("41") + LINK.format(a="01", b="41", count=4))
     for device in document["devices"]:
         device["nvlinks"] = [
@@ -177,7 +177,7 @@ def test_fabric_domain_is_cluster_and_clique(view_of_text):
 
 
 def test_unknown_fabric_matches_nothing(view_of_text):
-    """Cards that have not finished registering are in a domain without a name, and CUDA does not start (topology-12)."""
+    """Cards that have not finished registering are in a domain without a name, and CUDA does not start."""
     fault = '[[fault]]\nkind = "fabric-not-ready"\nplugin = "nvidia"\n'
 
     view = view_of_text(fabric_cards("", "") + fault)

@@ -70,7 +70,7 @@ def test_mixed_machine_counts_wholes_and_instances(registry, shipped):
 
 
 def test_card_without_permission_leaves_its_instances(view_of_text):
-    """The card's memory is refused with 4, two instances answer: both are there and one parent (discover-28)."""
+    """The card's memory is refused with 4, two instances answer: both are there and one parent."""
     fault = '[[fault]]\nkind = "memory-no-permission"\nplugin = "nvidia"\n'
 
     view = view_of_text('[host]\nboundary = "container"\n' + card('["1g.5gb", "2g.10gb"]') + fault)

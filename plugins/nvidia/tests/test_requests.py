@@ -47,7 +47,7 @@ def test_one_instance_of_a_profile(mixed):
 
 @pytest.mark.parametrize("key", ["mig", "nvidia.com/mig-1g.10gb", "mig-1g.10gb"])
 def test_two_instances_in_one_process_are_refused(key, mixed):
-    """One process can use one MIG instance (visibility-13)."""
+    """One process can use one MIG instance."""
     assert validate_request(mixed, ResourceRequest(key, 2)) == Refusal("one process can use one MIG instance, not 2")
 
 
