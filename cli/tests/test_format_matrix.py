@@ -199,7 +199,7 @@ def test_narrow_terminal_lists_pairs(make_server, width):
 
     assert (table.is_pairs, len(table.rows), table.rows[0].cells) == (
         True,
-        10,
+        6,
         ("gpu:0", "gpu:1", "NV4", "same switch"),
     )
 
@@ -208,7 +208,67 @@ def test_pairs_keep_node_and_cpus(make_server):
     """The list of pairs loses nothing: node and CPUs of each device stand below it."""
     table = matrix_table(topology_matrix(make_server()), width=60)
 
-    assert "gpu:3: NUMA node 1, CPUs 4-7" in table.legend
+    assert "gpu:3: NUMA node 1, CPUs 4-7, nearest network card mlx5_0, across NUMA" in table.legend
+
+
+def test_pairs_are_of_devices_alone(make_server):
+    """Network cards have no rows among the pairs, and no word is explained that is not shown."""
+    nics = tuple(Nic(f"mlx5_{n}", "infiniband", path("0000:f0:00.0")) for n in range(4))
+    table = matrix_table(topology_matrix(make_server(host=host(nics=nics))), width=60)
+    explained = [line.split("  ")[0] for line in table.legend if ": " not in line.split("  ")[0]]
+
+    assert ([row for row in table.rows if "mlx5" in str(row.cells)], explained) == (
+        [],
+        ["same switch", "same NUMA node", "across NUMA"],
+    )
+
+
+def _eight(make_gpu, make_inventory):
+    cards = [make_gpu(n) for n in range(8)]
+    places = {
+        f"0000:1{n}:00.0": PciPath(f"0000:1{n}:00.0", f"pci0000:{n}0", (f"0000:{n}0:01.0",), n // 4) for n in range(8)
+    }
+    links = tuple(
+        link(f"gpu:0000:1{a}:00.0", f"gpu:0000:1{b}:00.0", label="NV18") for a in range(8) for b in range(a + 1, 8)
+    )
+    nodes = (NumaNode(0, (*range(56), *range(112, 168))), NumaNode(1, (*range(56, 112), *range(168, 224))))
+    parts = host(numa_nodes=nodes, paths=FrozenMap(places))
+    return make_inventory(*cards, views=(FamilyView("gpu", tuple(cards), links),), host=parts)
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_eight_devices_fit_with_short_codes(make_gpu, make_inventory, width):
+    """The link's word stands above the code of nearness, and the vendor's word stands at the rows alone."""
+    table = matrix_table(topology_matrix(_eight(make_gpu, make_inventory)), width=width)
+    cells = [row.cells[:3] + row.cells[5:6] for row in table.rows[:2]]
+
+    assert (table.is_pairs, table.headings[1].title, cells) == (
+        False,
+        ":0",
+        [("gpu:0", "X", "NV18", "NV18"), ("", "", "NODE", "SYS")],
+    )
+
+
+def test_the_legend_explains_codes_by_our_words(make_gpu, make_inventory):
+    """Only codes that are shown, and beside each the word that every other form uses."""
+    legend = matrix_table(topology_matrix(_eight(make_gpu, make_inventory)), width=80).legend
+
+    assert [line.partition(": ")[0].split(None, 1) for line in legend[-3:-1]] == [
+        ["X", "the device itself"],
+        ["NODE", "same NUMA node"],
+    ]
+
+
+def test_the_square_of_a_connection_is_what_core_says(make_server):
+    """What is worked out once for each end gives the same as asking for every pair."""
+    inventory = make_server(link(GPU[0], GPU[3]), link(GPU[0], GPU[3], count=2))
+    devices = inventory.devices
+    matrix = topology_matrix(inventory, devices, with_nics=False)
+
+    assert [[(cell.level, cell.link) for cell in row] for row in matrix.cells] == [
+        [(inventory.pair_level(a, b), None if a is b else inventory.link_between(a, b)) for b in devices]
+        for a in devices
+    ]
 
 
 def test_matrix_without_network_cards(make_server):

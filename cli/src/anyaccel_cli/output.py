@@ -159,11 +159,14 @@ def wants_color(choice: str, environ: Mapping[str, str], *, is_terminal: bool) -
     return is_terminal and environ.get("TERM") != "dumb"
 
 
-def json_text(document: Mapping[str, Any]) -> str:
-    """Give a document as JSON: ASCII only, so that no reader and no terminal can stumble; keys as they stand."""
+def json_text(document: Mapping[str, Any], *, is_compact: bool = False) -> str:
+    """Give a document as JSON: ASCII only, so that no reader and no terminal can stumble; keys as they stand.
+
+    Args: is_compact: in one line, for documents so large that nobody reads them.
+    """
     import json
 
-    return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(document, indent=None if is_compact else 2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def lines_text(lines: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from anyaccel.inventory import Inventory
 from anyaccel.topology import Nic, PcieLink
 from anyaccel_cli.documents import as_json, machine_document, schema_of
 from anyaccel_cli.facts import main_number, numa_node_of
-from anyaccel_cli.formats.matrix import MatrixCell, topology_matrix
+from anyaccel_cli.formats.connections import Connections, MatrixCell
 from anyaccel_cli.formats.words import link_word
 
 __all__ = ["topology_document"]
@@ -76,9 +76,9 @@ def _nic(nic: Nic) -> Json:
 
 def _pairs(inventory: Inventory, devices: Sequence[Device]) -> list[Json]:
     """Give the cells of the matrix above its diagonal."""
-    matrix = topology_matrix(inventory, devices)
-    ends = [*(device.id for device in devices), *(nic.id for nic in inventory.host.nics)]
-    return [_pair(ends[a], ends[b], matrix.cells[a][b]) for a, b in combinations(range(len(ends)), 2)]
+    ends: tuple[Device | Nic, ...] = (*devices, *inventory.host.nics)
+    connections = Connections(inventory, ends)
+    return [_pair(ends[a].id, ends[b].id, connections.cell(a, b)) for a, b in combinations(range(len(ends)), 2)]
 
 
 def _pair(a: str, b: str, cell: MatrixCell) -> Json:

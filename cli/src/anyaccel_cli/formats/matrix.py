@@ -1,15 +1,16 @@
-"""Topology as a square matrix, or as a list of pairs where the matrix would not fit. Pure functions."""
+"""Topology as a square matrix, or as a list of pairs where no matrix would fit. Pure functions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from anyaccel.device import Device
 from anyaccel.inventory import Inventory
-from anyaccel.topology import Link, Nic, PairLevel, pci_level
-from anyaccel_cli.facts import numa_node_of
+from anyaccel.topology import Nic, PairLevel
+from anyaccel_cli.formats.connections import Connections, MatrixCell, nearest_nics
 from anyaccel_cli.formats.words import (
+    LEVEL_CODES,
     LEVEL_MEANINGS,
     cpus_text,
     default_devices,
@@ -21,27 +22,15 @@ from anyaccel_cli.formats.words import (
 from anyaccel_cli.table import Heading, Row
 from anyaccel_cli.text import UNKNOWN
 
-__all__ = ["Matrix", "MatrixCell", "MatrixTable", "matrix_table", "topology_matrix"]
+__all__ = ["MOST_DEVICES", "Matrix", "MatrixTable", "matrix_table", "topology_matrix"]
 
 NARROW = 80
 """Below this many columns pairs are listed, however small the matrix is."""
 
+MOST_DEVICES = 64
+"""A matrix of more devices is nothing that a person reads."""
+
 _GAP = 2
-
-
-@dataclass(frozen=True)
-class MatrixCell:
-    """How two ends are connected. Args: link: the vendor's link, None = none known. level: nearness on PCIe, kept beside it."""
-
-    level: PairLevel
-    link: Link | None = None
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """What the cell says: the link's word first."""
-        if self.level is PairLevel.SELF:
-            return ("X",)
-        return (self.level.value,) if self.link is None else (link_word(self.link), self.level.value)
 
 
 @dataclass(frozen=True)
@@ -79,32 +68,11 @@ def topology_matrix(inventory: Inventory, devices: Sequence[Device] | None = Non
     ends: tuple[Device | Nic, ...] = (*shown, *(inventory.host.nics if with_nics else ()))
     return Matrix(
         names=tuple(names[end.id] if isinstance(end, Device) else end.id for end in ends),
-        cells=tuple(tuple(_cell(inventory, a, b) for b in ends) for a in ends),
+        cells=Connections(inventory, ends).cells(),
         numa=tuple(_numa(inventory, end) for end in ends),
         cpus=tuple(_cpus(inventory, end) for end in ends),
         device_count=len(shown),
     )
-
-
-def _cell(inventory: Inventory, a: Device | Nic, b: Device | Nic) -> MatrixCell:
-    if isinstance(a, Device) and isinstance(b, Device):
-        link = None if a.id == b.id or a.family != b.family else inventory.link_between(a, b)
-        return MatrixCell(inventory.pair_level(a, b), link)
-    path_a = inventory.path_of(a) if isinstance(a, Device) else a.path
-    path_b = inventory.path_of(b) if isinstance(b, Device) else b.path
-    if path_a is not None and path_b is not None:
-        return MatrixCell(pci_level(path_a, path_b, hides_tree=inventory.hides_tree))
-    return MatrixCell(_numa_level(_node(inventory, a), _node(inventory, b), hides_tree=inventory.hides_tree))
-
-
-def _numa_level(a: int | None, b: int | None, *, hides_tree: bool) -> PairLevel:
-    if a is None or b is None or hides_tree:
-        return PairLevel.UNKNOWN
-    return PairLevel.SAME_NUMA if a == b else PairLevel.ACROSS_NUMA
-
-
-def _node(inventory: Inventory, end: Device | Nic) -> int | None:
-    return numa_node_of(end, inventory) if isinstance(end, Device) else end.path.numa_node
 
 
 def _numa(inventory: Inventory, end: Device | Nic) -> str:
@@ -119,17 +87,31 @@ def _cpus(inventory: Inventory, end: Device | Nic) -> str:
 
 
 def matrix_table(matrix: Matrix, width: int | None = None) -> MatrixTable:
-    """Lay a matrix out: cells in one line where they fit, their words under each other where not, else a list of pairs.
+    """Lay a matrix out in the first of these forms that fits.
 
-    Where only the network cards make it too wide, the square is of devices and each device's nearest card stands below.
+    Words of nearness in one line a device, then below each other; the same of devices alone, with each device's nearest
+    network cards below; short codes instead of the words; a list of pairs of devices.
     Args: width: of the terminal, None = no limit.
     """
+    devices = _without_nics(matrix)
     if width is None or width >= NARROW:
-        for square, notes in ((matrix, ()), (_without_nics(matrix), tuple(_nearest_nics(matrix)))):
-            for rows in (_plain_rows(square), _stacked_rows(square)):
-                if width is None or _width_of(square, rows) <= width:
-                    return MatrixTable(_headings(square), tuple(rows), (*notes, *legend_lines(matrix)))
-    return _pair_table(matrix)
+        for table in _squares(matrix, devices):
+            if width is None or _width_of(table) <= width:
+                return table
+    return _pair_table(matrix, devices)
+
+
+def _squares(matrix: Matrix, devices: Matrix) -> Iterable[MatrixTable]:
+    """Give every form of a square, the widest first."""
+    nics = tuple(f"{name}: {text}" for name, text in _nearest_texts(matrix).items())
+    below = tuple(_cells_below(matrix, devices))
+    words, codes = legend_lines(below), legend_lines(below, has_codes=True)
+    for rows in (_plain_rows(matrix), _stacked_rows(matrix)):
+        yield MatrixTable(_headings(matrix), tuple(rows), legend_lines(_cells_of(matrix)))
+    for rows in (_plain_rows(devices), _stacked_rows(devices)):
+        yield MatrixTable(_headings(devices), tuple(rows), (*nics, *words))
+    for rows in (_code_rows(devices), _stacked_code_rows(devices)):
+        yield MatrixTable(_headings(devices, is_short=True), tuple(rows), (*nics, *codes))
 
 
 def _without_nics(matrix: Matrix) -> Matrix:
@@ -138,39 +120,73 @@ def _without_nics(matrix: Matrix) -> Matrix:
     return Matrix(matrix.names[:count], cells, matrix.numa[:count], matrix.cpus[:count], count)
 
 
-def _nearest_nics(matrix: Matrix) -> Iterable[str]:
+def _nearest(matrix: Matrix, place: int) -> tuple[PairLevel, tuple[str, ...]] | None:
+    places = range(matrix.device_count, len(matrix.names))
+    return nearest_nics({matrix.names[nic]: matrix.cells[place][nic].level for nic in places})
+
+
+def _nearest_texts(matrix: Matrix) -> dict[str, str]:
     """Say for each device which network cards are nearest; cards that are equally near are all named."""
-    for name, row in zip(matrix.names[: matrix.device_count], matrix.cells, strict=False):
-        levels = {matrix.names[place]: row[place].level for place in range(matrix.device_count, len(row))}
-        nearest = min(levels.values(), key=lambda level: level.rank, default=PairLevel.UNKNOWN)
-        if nearest is not PairLevel.UNKNOWN:
-            names = ", ".join(nic for nic, level in levels.items() if level is nearest)
-            yield f"{name}: nearest network card {names}, {nearest.value}"
+    texts = {}
+    for place in range(matrix.device_count):
+        found = _nearest(matrix, place)
+        if found is not None:
+            level, names = found
+            texts[matrix.names[place]] = f"nearest network card {', '.join(names)}, {level.value}"
+    return texts
 
 
-def _headings(matrix: Matrix) -> tuple[Heading, ...]:
-    columns = (Heading(f"to {name}", name) for name in matrix.names)
+def _cells_of(matrix: Matrix) -> Iterable[MatrixCell]:
+    return (cell for row in matrix.cells for cell in row)
+
+
+def _cells_below(matrix: Matrix, devices: Matrix) -> Iterable[MatrixCell]:
+    """Give what is shown where network cards stand in the lines below: the devices' cells, and the nearest cards'."""
+    yield from _cells_of(devices)
+    nearest = (_nearest(matrix, place) for place in range(matrix.device_count))
+    yield from (MatrixCell(found[0]) for found in nearest if found is not None)
+
+
+def _headings(matrix: Matrix, *, is_short: bool = False) -> tuple[Heading, ...]:
+    cut = _common_family(matrix.names) if is_short else 0
+    columns = (Heading(f"to {name}", name[cut:]) for name in matrix.names)
     return (Heading("from", ""), *columns, Heading("numa", "NUMA"), Heading("cpus", "CPUs"))
 
 
-def _width_of(matrix: Matrix, rows: Sequence[Row]) -> int:
-    headings = [heading.title for heading in _headings(matrix)]
-    widths = (max(map(len, column)) for column in zip(headings, *(row.cells for row in rows), strict=True))
-    return sum(widths) + _GAP * (len(headings) - 1)
+def _common_family(names: Sequence[str]) -> int:
+    """Give the length of the vendor's word when every name is that word and a number, else 0."""
+    parts = [name.partition(":") for name in names]
+    is_common = len({family for family, _, _ in parts}) == 1 and all(number.isdecimal() for _, _, number in parts)
+    return len(parts[0][0]) if is_common else 0
+
+
+def _width_of(table: MatrixTable) -> int:
+    titles = [heading.title for heading in table.headings]
+    widths = (max(map(len, column)) for column in zip(titles, *(row.cells for row in table.rows), strict=True))
+    return sum(widths) + _GAP * (len(titles) - 1)
 
 
 def _plain_rows(matrix: Matrix) -> list[Row]:
-    return [
-        Row((name, *(" · ".join(cell.words) for cell in cells), numa, cpus))
-        for name, cells, numa, cpus in zip(matrix.names, matrix.cells, matrix.numa, matrix.cpus, strict=True)
-    ]
+    return _rows(matrix, lambda cell: (" · ".join(cell.words),))
 
 
 def _stacked_rows(matrix: Matrix) -> list[Row]:
     """Give several rows for each device: the link's word, then the words of nearness one below the other."""
+    return _rows(matrix, _stacked)
+
+
+def _code_rows(matrix: Matrix) -> list[Row]:
+    return _rows(matrix, lambda cell: (" ".join(_codes(cell)),))
+
+
+def _stacked_code_rows(matrix: Matrix) -> list[Row]:
+    return _rows(matrix, _codes)
+
+
+def _rows(matrix: Matrix, lines_of: Callable[[MatrixCell], tuple[str, ...]]) -> list[Row]:
     rows = []
     for place, name in enumerate(matrix.names):
-        columns = [_stacked(cell) for cell in matrix.cells[place]]
+        columns = [lines_of(cell) for cell in matrix.cells[place]]
         for line in range(max((len(column) for column in columns), default=1)):
             cells = (column[line] if line < len(column) else "" for column in columns)
             ends = (matrix.numa[place], matrix.cpus[place]) if line == 0 else ("", "")
@@ -185,6 +201,12 @@ def _stacked(cell: MatrixCell) -> tuple[str, ...]:
     return (*lines, *_BROKEN.get(cell.level, (cell.level.value,)))
 
 
+def _codes(cell: MatrixCell) -> tuple[str, ...]:
+    """Give the link's word and the code of nearness."""
+    lines = () if cell.link is None else (link_word(cell.link),)
+    return (*lines, LEVEL_CODES[cell.level])
+
+
 _BROKEN = {
     PairLevel.SAME_PACKAGE: ("same", "package"),
     PairLevel.SAME_SWITCH: ("same", "switch"),
@@ -195,30 +217,39 @@ _BROKEN = {
 }
 
 
-def _pair_table(matrix: Matrix) -> MatrixTable:
+def _pair_table(matrix: Matrix, devices: Matrix) -> MatrixTable:
+    """Give a row for every two devices, and below one line for each device with its place and nearest network cards."""
     headings = (Heading("a", "from"), Heading("b", "to"), Heading("link", "link"), Heading("level", "PCIe"))
+    names, cells = devices.names, devices.cells
     rows = [
-        Row((matrix.names[a], matrix.names[b], _link_or_none(matrix.cells[a][b]), matrix.cells[a][b].level.value))
-        for a in range(len(matrix.names))
-        for b in range(a + 1, len(matrix.names))
+        Row((names[a], names[b], _link_or_none(cells[a][b]), cells[a][b].level.value))
+        for a in range(len(names))
+        for b in range(a + 1, len(names))
     ]
-    places = (
-        f"{name}: NUMA node {numa}" + (f", CPUs {cpus}" if cpus else "")
-        for name, numa, cpus in zip(matrix.names, matrix.numa, matrix.cpus, strict=True)
-    )
-    return MatrixTable(headings, tuple(rows), (*places, *legend_lines(matrix)), is_pairs=True)
+    legend = legend_lines(cell for cell in _cells_below(matrix, devices) if cell.level is not PairLevel.SELF)
+    return MatrixTable(headings, tuple(rows), (*_place_lines(matrix, devices), *legend), is_pairs=True)
+
+
+def _place_lines(matrix: Matrix, devices: Matrix) -> Iterable[str]:
+    nics = _nearest_texts(matrix)
+    for name, numa, cpus in zip(devices.names, devices.numa, devices.cpus, strict=True):
+        parts = (f"NUMA node {numa}", f"CPUs {cpus}", nics.get(name))
+        yield f"{name}: {', '.join(part for part in parts if part)}"
 
 
 def _link_or_none(cell: MatrixCell) -> str:
     return "none known" if cell.link is None else link_word(cell.link)
 
 
-def legend_lines(matrix: Matrix) -> tuple[str, ...]:
-    """Give one line for each word that the matrix uses: links first, then nearness from best to worst."""
-    cells = [cell for row in matrix.cells for cell in row]
-    links = {(link_word(c.link), link_meaning(c.link)) for c in cells if c.link is not None}
-    levels = {cell.level for cell in cells}
-    lines = [*sorted(links, key=_link_order), *_level_lines(levels)]
+def legend_lines(cells: Iterable[MatrixCell], *, has_codes: bool = False) -> tuple[str, ...]:
+    """Give one line for each word that the cells use: links first, then nearness from best to worst.
+
+    Args: has_codes: the cells show the codes of nearness; the legend gives our words beside them.
+    """
+    shown = set(cells)
+    links = {(link_word(c.link), link_meaning(c.link)) for c in shown if c.link is not None}
+    levels = sorted({cell.level for cell in shown}, key=lambda level: level.rank)
+    lines = [*sorted(links, key=_link_order), *(_level_line(level, has_code=has_codes) for level in levels)]
     width = max((len(word) for word, _ in lines), default=0)
     return tuple(f"{word:<{width}}  {meaning}" for word, meaning in lines)
 
@@ -228,6 +259,8 @@ def _link_order(line: tuple[str, str]) -> tuple[int, str, str]:
     return (-int(digits or 0), *line)
 
 
-def _level_lines(levels: Iterable[PairLevel]) -> Iterable[tuple[str, str]]:
-    for level in sorted(levels, key=lambda level: level.rank):
-        yield ("X" if level is PairLevel.SELF else level.value, LEVEL_MEANINGS[level])
+def _level_line(level: PairLevel, *, has_code: bool) -> tuple[str, str]:
+    meaning = LEVEL_MEANINGS[level]
+    if level is PairLevel.SELF:
+        return ("X", meaning)
+    return (LEVEL_CODES[level], f"{level.value}: {meaning}") if has_code else (level.value, meaning)

@@ -12,6 +12,7 @@ from anyaccel_cli.facts import MAIN_SPACE, depth_of, main_number, numa_node_of
 from anyaccel_cli.text import UNKNOWN, counted, memory_text
 
 __all__ = [
+    "LEVEL_CODES",
     "LEVEL_MEANINGS",
     "cpus_text",
     "default_devices",
@@ -35,6 +36,18 @@ LEVEL_MEANINGS = {
     PairLevel.UNKNOWN: "this machine does not show how near they are",
 }
 """What each word of nearness says, for legends."""
+
+LEVEL_CODES = {
+    PairLevel.SELF: "X",
+    PairLevel.SAME_PACKAGE: "PKG",
+    PairLevel.SAME_SWITCH: "PIX",
+    PairLevel.SEVERAL_SWITCHES: "PXB",
+    PairLevel.SAME_HOST_BRIDGE: "PHB",
+    PairLevel.SAME_NUMA: "NODE",
+    PairLevel.ACROSS_NUMA: "SYS",
+    PairLevel.UNKNOWN: "?",
+}
+"""A short code for each word of nearness, for terminals without room; most are those of `nvidia-smi topo`."""
 
 
 def default_devices(inventory: Inventory) -> tuple[Device, ...]:
