@@ -115,7 +115,7 @@ def test_hanging_discovery_is_given_up(write_toy, write_module, pci_machine, mon
         """
     )
 
-    inventory = discover(pci_machine(*CARDS), Registry.of(bad, write_toy()))
+    inventory = discover(pci_machine(*CARDS), Registry.of(bad, write_toy()), timeout_seconds=1)
 
     assert len(inventory.devices) == 2
     assert "did not come back within 0.3 s" in outcome(inventory, "slow").reason
@@ -340,6 +340,14 @@ def test_accelerator_node_of_another_vendor_is_unclaimed(pci_machine):
     ]
 
 
+def test_stranger_with_a_node_is_named_once(pci_machine):
+    """An accelerator that nobody knows and its node of the accel class are one row."""
+    machine = pci_machine(OTHER, files={"/sys/class/accel/accel0/uevent": ""})
+    machine.tree.links["/sys/class/accel/accel0/device"] = "/sys/devices/pci0000:03/0000:03:00.0"
+
+    assert [r.location for r in discover(machine, Registry()).unclaimed] == ["0000:03:00.0"]
+
+
 def test_discovery_leaves_environment_and_children_alone(write_toy, pci_machine):
     """The driver's process has the same environment before and after."""
     before = dict(os.environ)
@@ -368,6 +376,32 @@ def test_fault_answers_are_acted_out_by_the_child(write_toy, pci_machine):
     inventory = discover(pci_machine(*CARDS, answers=answers), Registry.of(write_toy(planted(body))))
 
     assert "killed by signal 11 (SIGSEGV) while asking 'library'" in outcome(inventory).reason
+
+
+def test_a_longer_limit_is_also_one_for_reading_files(write_module, pci_machine, monkeypatch):
+    """Who gives the command more time gives it to the plugins that read files, too."""
+    monkeypatch.setattr(discovery_module, "DISCOVER_TIMEOUT_SECONDS", 0.05)
+    slow = write_module(
+        """
+        import time
+        from anyaccel.capabilities import Declaration
+        from anyaccel.device import Discovery
+        from anyaccel.hookspec import hookimpl
+
+        @hookimpl
+        def accel_declare():
+            return Declaration(key="slow", title="Slow")
+
+        @hookimpl
+        def accel_discover_devices(machine):
+            time.sleep(0.5)
+            return Discovery(reason="looked well")
+        """
+    )
+
+    inventory = discover(pci_machine(), Registry.of(slow), timeout_seconds=60)
+
+    assert outcome(inventory, "slow").reason == "looked well"
 
 
 def test_late_print_of_an_abandoned_plugin_does_not_reach_stdout(write_module, pci_machine, monkeypatch, capsys):

@@ -73,7 +73,7 @@ def _run_in_thread(function: Callable[[], Any], result: Guarded, timeout_seconds
     thread.start()
     thread.join(timeout_seconds)
     if thread.is_alive():
-        result.error = OverrunError(f"did not come back within {timeout_seconds:g} s")
+        result.error = OverrunError(f"did not come back within {timeout_seconds:.2g} s")
         _drop_prints_of(thread)
     else:
         result.value, result.error = inner.value, inner.error

@@ -252,7 +252,10 @@ class _Child:
     def end(self) -> None:
         """Kill the child and everything it started, and stop waiting for it after half a second."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
         try:
             self._process.wait(timeout=ABANDON_AFTER_SECONDS)
         except subprocess.TimeoutExpired:

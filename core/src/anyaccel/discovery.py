@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["DISCOVER_TIMEOUT_SECONDS", "KnownFamily", "discover"]
 
 DISCOVER_TIMEOUT_SECONDS = 2.0
-"""Most time one plugin's file reading may take before its rows are given up."""
+"""The usual limit for one plugin's file reading, after which its rows are given up."""
 
 
 @dataclass
@@ -138,10 +138,17 @@ def _working(works: Sequence[_Work]) -> frozenset[str]:
     return frozenset(work.plugin.key for work in works if work.broken is None)
 
 
+def _file_seconds(machine: Machine) -> float:
+    """Give one plugin's limit for reading files: a fifth of the command's time, and not less than the usual limit."""
+    left = machine.deadline.seconds_left()
+    return DISCOVER_TIMEOUT_SECONDS if left is None else max(DISCOVER_TIMEOUT_SECONDS, left / 5)
+
+
 def _find(work: _Work, machine: Machine) -> None:
     hook = "accel_discover_devices"
     key = work.plugin.key
-    guarded = work.plugin.call_guarded(hook, timeout_seconds=DISCOVER_TIMEOUT_SECONDS, machine=machine.for_plugin(key))
+    seconds = _file_seconds(machine)
+    guarded = work.plugin.call_guarded(hook, timeout_seconds=seconds, machine=machine.for_plugin(key))
     work.blame(f"{misdeed} in {hook}" for misdeed in guarded.misdeeds)
     try:
         discovery = work.plugin.opened(hook, guarded)

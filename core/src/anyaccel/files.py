@@ -18,6 +18,10 @@ FILE_LIMIT = 4 * 1024 * 1024
 """Most bytes read of one file; what plugins look at is far smaller."""
 
 _MAX_LINKS = 40
+_READ_ONLY = os.O_RDONLY
+for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
+    _READ_ONLY |= getattr(os, _flag, 0)
+"""Never follow a link, wait for a pipe, or leave the file open in a child, where the system has words for that."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ class FolderTree:
         self._folders: dict[str, str] = {"/": "/"}
 
     def read_bytes(self, path: str) -> bytes:
-        file = os.open(self._host_path(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = os.open(self._host_path(path), _READ_ONLY)
         try:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise IsADirectoryError(path)

@@ -53,6 +53,7 @@ def unclaimed_hardware(
             continue
         stranger = _stranger(function, machine)
         if stranger is not None:
+            named.add(function.address)
             yield stranger
     yield from _unclaimed_nodes(machine, claimed | named)
 
