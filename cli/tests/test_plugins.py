@@ -12,6 +12,7 @@ from click.testing import Result
 from anyaccel.errors import PluginConflictError
 from anyaccel.inventory import OutcomeStatus, PluginOutcome
 from anyaccel.registry import Registry
+from anyaccel_cli.levels import known_levels, level_of
 
 Invoke = Callable[..., Result]
 Write = Callable[[str, str], str]
@@ -25,7 +26,7 @@ def test_a_loaded_plugin_has_a_row(invoke: Invoke, toy_registry: Registry) -> No
         0,
         [
             "plugin  distribution  version  contract  state   level",
-            "toy     unknown       unknown  1.0       loaded  experimental",
+            "toy     unknown       unknown  1.0       loaded  unverified",
             "1 plugin: 1 loaded",
         ],
     )
@@ -78,7 +79,7 @@ def test_no_plugin_is_exit_3(invoke: Invoke) -> None:
     ("format_", "text"),
     [
         ("ids", "toy\n"),
-        ("csv", "plugin,distribution,version,contract,state,level\ntoy,unknown,unknown,1.0,loaded,experimental\n"),
+        ("csv", "plugin,distribution,version,contract,state,level\ntoy,unknown,unknown,1.0,loaded,unverified\n"),
     ],
 )
 def test_programs_get_plain_forms(invoke: Invoke, toy_registry: Registry, format_: str, text: str) -> None:
@@ -109,3 +110,24 @@ def test_devices_stand_in_the_table_when_counted(invoke: Invoke, toy_registry: R
     lines = invoke("plugins", "--devices", "--root", toy_root, registry=toy_registry).stdout.splitlines()
 
     assert (lines[0].split()[-1], lines[1].split()[-1]) == ("devices", "2")
+
+
+@pytest.mark.parametrize(
+    ("distribution", "version", "level"),
+    [
+        ("anyaccel-nvidia", "0.1.0", "experimental"),
+        ("anyaccel-nvidia", "0.1.1", "unverified"),
+        ("anyaccel-stranger", "0.1.0", "unverified"),
+        (None, None, "unverified"),
+    ],
+)
+def test_a_level_is_of_one_release(distribution: str | None, version: str | None, level: str) -> None:
+    """Evidence counts for the distribution and version it was made with, and for no other."""
+    levels = {"anyaccel-nvidia": {"0.1.0": "experimental"}}
+
+    assert level_of(distribution, version, levels) == level
+
+
+def test_the_table_of_levels_is_in_the_package() -> None:
+    """Every release in it has a word."""
+    assert {type(level) for releases in known_levels().values() for level in releases.values()} == {str}

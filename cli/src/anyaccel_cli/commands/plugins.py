@@ -14,6 +14,7 @@ from anyaccel.registry import Plugin, Registry
 from anyaccel_cli.documents import as_json, schema_of
 from anyaccel_cli.exit_codes import ExitCode, epilog
 from anyaccel_cli.failures import WrongUsageError
+from anyaccel_cli.levels import known_levels, level_of
 from anyaccel_cli.looking import current_registry, look
 from anyaccel_cli.machine_options import MachineOptions, machine_options, narrowed
 from anyaccel_cli.output import Output, csv_text, json_text, lines_text
@@ -22,9 +23,6 @@ from anyaccel_cli.table import Heading, Row
 from anyaccel_cli.text import UNKNOWN, counted
 
 __all__ = ["command"]
-
-_LEVEL = "experimental"
-"""What may be promised of every plugin until evidence from hardware says more."""
 
 _HEADINGS = (
     Heading("plugin", "plugin"),
@@ -86,12 +84,16 @@ def _device_counts(machine: MachineOptions, output: Output) -> dict[str, int]:
 
 
 def _entries(registry: Registry, counts: Mapping[str, int]) -> tuple[_Entry, ...]:
-    loaded = (_loaded(plugin, counts.get(plugin.key)) for plugin in registry.plugins)
+    levels = known_levels()
+    loaded = (
+        _loaded(plugin, counts.get(plugin.key), level_of(plugin.distribution, plugin.version, levels))
+        for plugin in registry.plugins
+    )
     entries = (*loaded, *(_failed(failure) for failure in registry.failures))
     return tuple(sorted(entries, key=lambda entry: entry.plugin))
 
 
-def _loaded(plugin: Plugin, device_count: int | None) -> _Entry:
+def _loaded(plugin: Plugin, device_count: int | None, level: str) -> _Entry:
     declaration = plugin.declaration
     return _Entry(
         plugin=plugin.key,
@@ -100,7 +102,7 @@ def _loaded(plugin: Plugin, device_count: int | None) -> _Entry:
         version=plugin.version,
         contract_version=declaration.contract_version,
         state="loaded",
-        level=_LEVEL,
+        level=level,
         device_count=device_count,
         reason="; ".join(plugin.misdeeds) or None,
         capabilities=declaration.capabilities,
@@ -141,7 +143,7 @@ def _text(output: Output, entries: tuple[_Entry, ...], *, has_devices: bool) -> 
     if format_ == "csv":
         return csv_text([heading.name for heading in headings], [row.cells for row in rows])
     summary = f"{counted(len(entries), 'plugin')}: {_summary(entries)}" if entries else "no plugin is installed"
-    return (output.table(headings, rows) if rows else "") + lines_text((summary,))
+    return (output.table(headings, rows) if rows else "") + output.lines((summary,))
 
 
 def _row(entry: _Entry, *, has_devices: bool) -> Row:
