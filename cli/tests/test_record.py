@@ -50,6 +50,44 @@ def test_a_replay_says_so(invoke: Invoke, toy_registry: Registry, toy_root: Path
     assert result.stdout.splitlines()[0] == f"replay of {target}"
 
 
+@pytest.mark.parametrize("name", ["me.zip", "me.tar", "me.tar.bz2", "me.tar.xz", "ME.7Z"])
+def test_another_kind_of_archive_is_refused(
+    invoke: Invoke, toy_registry: Registry, toy_root: Path, tmp_path: Path, name: str
+) -> None:
+    """Nobody gets a folder that is called like an archive."""
+    result = invoke("record", "--root", toy_root, "-o", tmp_path / name, registry=toy_registry)
+
+    assert (result.exit_code, (tmp_path / name).exists(), ".tar.gz" in result.stderr) == (2, False, True)
+
+
+@pytest.mark.parametrize(("options", "code", "is_kept"), [((), 1, True), (("--force",), 0, False)])
+def test_a_file_is_replaced_only_on_request(
+    invoke: Invoke,
+    toy_registry: Registry,
+    toy_root: Path,
+    tmp_path: Path,
+    options: tuple[str, ...],
+    code: int,
+    is_kept: bool,
+) -> None:
+    """Without --force the file stays, and the hint names both ways out."""
+    target = tmp_path / "me.tar.gz"
+    target.write_text("mine")
+    result = invoke("record", "--root", toy_root, "-o", target, *options, registry=toy_registry)
+
+    assert (result.exit_code, target.read_bytes() == b"mine") == (code, is_kept)
+    assert ("hint: take another name, or --force to replace it" in result.stderr) is is_kept
+
+
+def test_a_file_is_never_made_a_folder(invoke: Invoke, toy_registry: Registry, toy_root: Path, tmp_path: Path) -> None:
+    """A name without ending means a folder; a file of that name stays, even with --force."""
+    target = tmp_path / "me"
+    target.write_text("mine")
+    result = invoke("record", "--root", toy_root, "-o", target, "--force", registry=toy_registry)
+
+    assert (result.exit_code, target.read_text(), "is a file, not a folder" in result.stderr) == (1, "mine", True)
+
+
 def test_a_folder_with_content_is_not_overwritten(
     invoke: Invoke, toy_registry: Registry, toy_root: Path, tmp_path: Path
 ) -> None:

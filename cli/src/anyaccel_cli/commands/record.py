@@ -11,6 +11,7 @@ from anyaccel_cli.looking import current_registry, exit_code, report_broken
 from anyaccel_cli.machine_options import MachineOptions, machine_options, narrowed, open_machine
 from anyaccel_cli.output import Output, json_text, lines_text
 from anyaccel_cli.output_options import output_options
+from anyaccel_cli.recording_target import check_target
 from anyaccel_cli.rows import summary_line
 
 __all__ = ["command"]
@@ -31,9 +32,10 @@ __all__ = ["command"]
     default=True,
     help="Keep serial numbers, uuids, host and user names.",
 )
+@click.option("--force", "is_forced", is_flag=True, help="Replace an archive that exists.")
 @machine_options
 @output_options("text", "json", has_file=False)
-def command(machine: MachineOptions, output: Output, path: str, is_scrubbed: bool) -> int:
+def command(machine: MachineOptions, output: Output, path: str, is_scrubbed: bool, is_forced: bool) -> int:
     """Write what this machine says of its accelerators to a file that --replay reads.
 
     Only what the plugins looked at is kept, as plain text files one can read. Serial numbers, uuids, host and user names
@@ -41,6 +43,7 @@ def command(machine: MachineOptions, output: Output, path: str, is_scrubbed: boo
     """
     from anyaccel.recording import record, write_recording
 
+    check_target(path, is_forced=is_forced)
     registry = current_registry()
     target = open_machine(machine, registry)
     inventory, content = record(
