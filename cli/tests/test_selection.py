@@ -144,3 +144,26 @@ def test_two_devices_at_one_address_are_ambiguous(
 
     with pytest.raises(WrongUsageError, match="ambiguous"):
         select(inventory, ("0000:10:00.0",))
+
+
+def test_a_vendor_alone_says_how_to_mean_all_of_it(masked_server: Inventory) -> None:
+    """The bare key of a family is ambiguous, and the hint is what one wanted."""
+    with pytest.raises(WrongUsageError, match="ambiguous") as raised:
+        select(masked_server, ("gpu",))
+
+    assert raised.value.hint == "--select 'gpu:*' means all of them"
+
+
+def test_a_number_that_a_part_has_too_means_the_whole_device(partitioned_server: Inventory) -> None:
+    """Card 1 is meant, not partition 1 of card 0, and this is noted."""
+    matches = select(partitioned_server, ("gpu:1",))
+
+    assert ([device.id for device in matches.chosen], matches.notes) == (
+        ["gpu:0000:11:00.0"],
+        ("'gpu:1' means the whole device; 1 part of a device has the same number (first: gpu:0000:10:00.0/part1)",),
+    )
+
+
+def test_a_part_is_named_by_the_numbers_that_discover_shows(partitioned_server: Inventory) -> None:
+    """Number of the card, number of the partition."""
+    assert [device.id for device in select(partitioned_server, ("gpu:0/1",)).chosen] == ["gpu:0000:10:00.0/part1"]

@@ -12,12 +12,14 @@ __all__ = [
     "Visible",
     "address_of",
     "depth_of",
+    "driver_of",
     "driver_version_of",
     "has_mask",
     "is_visible",
     "main_number",
     "main_space",
     "numa_node_of",
+    "number_path",
     "reason_of",
 ]
 
@@ -73,6 +75,23 @@ def driver_version_of(device: Device, inventory: Inventory) -> str | None:
     """Give the driver's version text of a device or of the node it is part of, None = unknown."""
     nodes = _with_ancestors(device, inventory)
     return next((node.driver_version for node in nodes if node.driver_version is not None), None)
+
+
+def driver_of(device: Device, inventory: Inventory) -> str | None:
+    """Give the name of the driver of a device or of the node it is part of, None = unknown or none."""
+    nodes = _with_ancestors(device, inventory)
+    return next((node.driver for node in nodes if node.driver), None)
+
+
+def number_path(device: Device, inventory: Inventory) -> str | None:
+    """Give the numbers from the whole device down to this part, None when its own is unknown.
+
+    A part's number alone would look like another device's. Example: number_path(partition, inventory) == "1/2"
+    """
+    if main_number(device) is None:
+        return None
+    numbers = [main_number(node) for node in _with_ancestors(device, inventory)]
+    return "/".join("?" if number is None else str(number) for number in reversed(numbers))
 
 
 def has_mask(inventory: Inventory) -> bool:

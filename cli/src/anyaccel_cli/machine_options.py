@@ -134,8 +134,9 @@ def select_option(function: Callable[..., Any]) -> Callable[..., Any]:
             "expressions",
             multiple=True,
             metavar="EXPR",
-            help="Only these devices: an id, the unique beginning of an id or uuid, a PCI address, vendor:number, vendor:*, "
-            "key=value, key~text or *; may be repeated.",
+            help="Only these devices: an id, the unique beginning of an id or uuid, a PCI address, vendor:number (the whole "
+            "device when a part has the same number), vendor:number/number for a part, vendor:*, key=value, key~text or *; "
+            "may be repeated.",
         ),
     )
 

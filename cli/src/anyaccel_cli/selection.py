@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from anyaccel.device import Device
 from anyaccel.inventory import Inventory
@@ -17,6 +17,7 @@ from anyaccel_cli.facts import (
     main_number,
     main_space,
     numa_node_of,
+    number_path,
 )
 from anyaccel_cli.failures import NothingMatchedError, WrongUsageError
 from anyaccel_cli.text import UNKNOWN, nearest_hint
@@ -25,6 +26,7 @@ __all__ = ["Matches", "select"]
 
 _FILTER = re.compile(r"^([A-Za-z_][\w.]*)\s*([=~])\s*(.*)$", re.DOTALL)
 _NUMBER = re.compile(r"^[a-z][a-z0-9_-]*:(0|[1-9][0-9]*)$")
+_PART_NUMBER = re.compile(r"^[a-z][a-z0-9_-]*:[0-9]+(/[0-9]+)+$")
 _LISTED = 10
 
 
@@ -33,10 +35,12 @@ class Matches:
     """What a list of expressions gives, in the inventory's order.
 
     Args: chosen: exactly the devices named or matched. shown: the same, with the parts below those that were named.
+        notes: what was decided where a name could mean more than one device.
     """
 
     chosen: tuple[Device, ...]
     shown: tuple[Device, ...]
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
 
 def select(inventory: Inventory, expressions: Sequence[str]) -> Matches:
@@ -60,11 +64,28 @@ def select(inventory: Inventory, expressions: Sequence[str]) -> Matches:
     if not chosen:
         raise NothingMatchedError(f"no device matches {' or '.join(map(repr, expressions))}", hint=_known(inventory))
     shown = chosen | {part for name in named for part in _parts(inventory, name)}
-    return Matches(_in_order(inventory, chosen), _in_order(inventory, shown))
+    notes = tuple(note for expression in expressions for note in _notes(inventory, expression))
+    return Matches(_in_order(inventory, chosen), _in_order(inventory, shown), notes)
 
 
 def _in_order(inventory: Inventory, ids: set[str]) -> tuple[Device, ...]:
     return tuple(device for device in inventory.devices if device.id in ids)
+
+
+def _notes(inventory: Inventory, name: str) -> Iterable[str]:
+    """Say that a number means the whole device when a part of some device has the same one."""
+    if _NUMBER.match(name) is None or _exact(inventory, name):
+        return
+    devices = _with_number(inventory, name)
+    parts = [device for device in devices if device.parent is not None]
+    if parts and len(parts) < len(devices):
+        count = f"{len(parts)} part of a device has" if len(parts) == 1 else f"{len(parts)} parts of devices have"
+        yield f"{name!r} means the whole device; {count} the same number (first: {parts[0].id})"
+
+
+def _with_number(inventory: Inventory, name: str) -> list[Device]:
+    family, _, number = name.partition(":")
+    return [d for d in inventory.view(family).devices if str(main_number(d)) == number]
 
 
 def _parts(inventory: Inventory, device_id: str) -> Iterable[str]:
@@ -154,10 +175,13 @@ def _named(inventory: Inventory, name: str) -> Device:
     candidates = _exact(inventory, name) or _at_address(inventory, name)
     if not candidates and _NUMBER.match(name):
         return _only(name, _numbered(inventory, name))
+    if not candidates and _PART_NUMBER.match(name):
+        candidates = _at_number_path(inventory, name)
     candidates = candidates or _with_prefix(inventory, name)
     if not candidates:
         raise NothingMatchedError(f"no device is named {name!r}", hint=_known(inventory, name))
-    return _only(name, candidates)
+    is_vendor = bool(inventory.view(name).devices)
+    return _only(name, candidates, hint=f"--select '{name}:*' means all of them" if is_vendor else None)
 
 
 def _exact(inventory: Inventory, name: str) -> list[Device]:
@@ -169,10 +193,16 @@ def _at_address(inventory: Inventory, name: str) -> list[Device]:
     return [d for d in inventory.devices if d.parent is None and address in d.pci_addresses]
 
 
+def _at_number_path(inventory: Inventory, name: str) -> list[Device]:
+    """Give the parts with these numbers from the whole device down, as discover shows them."""
+    family, _, numbers = name.partition(":")
+    return [d for d in inventory.view(family).devices if number_path(d, inventory) == numbers]
+
+
 def _numbered(inventory: Inventory, name: str) -> list[Device]:
     """Give the uppermost devices with this number; it is never read as the beginning of an id."""
-    family, _, number = name.partition(":")
-    devices = [d for d in inventory.view(family).devices if str(main_number(d)) == number]
+    family = name.partition(":")[0]
+    devices = _with_number(inventory, name)
     if not devices:
         raise NothingMatchedError(f"no device is named {name!r}{_why(inventory, family)}", hint=_known(inventory, name))
     top = min(depth_of(device, inventory) for device in devices)
@@ -200,12 +230,12 @@ def _begins(device: Device, name: str) -> bool:
     return any(text.startswith(name) for text in (device.id.lower(), uuid, uuid.partition("-")[2]) if text)
 
 
-def _only(name: str, candidates: Sequence[Device]) -> Device:
+def _only(name: str, candidates: Sequence[Device], *, hint: str | None = None) -> Device:
     if len(candidates) == 1:
         return candidates[0]
     listed = ", ".join(device.id for device in candidates[:_LISTED])
     more = f" and {len(candidates) - _LISTED} more" if len(candidates) > _LISTED else ""
-    raise WrongUsageError(f"name {name!r} is ambiguous: {listed}{more}", hint="give one of these ids")
+    raise WrongUsageError(f"name {name!r} is ambiguous: {listed}{more}", hint=hint or "give one of these ids")
 
 
 def _known(inventory: Inventory, name: str | None = None) -> str | None:
