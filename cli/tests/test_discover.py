@@ -26,7 +26,7 @@ def test_the_table_shows_devices_reasons_and_a_summary(invoke: Invoke, toy_regis
         [
             f"root {toy_root}",
             "      #  vendor  model   memory  PCI           NUMA     driver   state",
-            "unknown  toy     Toy 1  unknown  0000:01:00.0  unknown  unknown  ready",
+            "unknown  toy     Toy 1  unknown  0000:01:00.0  unknown  toy      ready",
             "unknown  toy     Toy 1  unknown  0000:02:00.0  unknown  unknown  unusable",
             "    no kernel driver is bound",
             "2 devices: 1 ready, 1 unusable",
@@ -256,3 +256,35 @@ def test_integrated_parts_get_a_row_with_all(
 
     assert (plain.exit_code, full.exit_code, full.stdout.splitlines()[-1]) == (3, 0, "2 not counted")
     assert "integrated part Toy 1 (0000:01:00.0) is not counted: shares the host" in plain.stdout
+
+
+def test_verbose_says_what_each_plugin_looked_at(invoke: Invoke, toy_registry: Registry, toy_root: Path) -> None:
+    """What came of it, the driver, and whether one was asked."""
+    lines = invoke("discover", "--root", toy_root, "-v", registry=toy_registry).stderr.splitlines()
+
+    assert "note: toy: found 2 devices, parts included; driver toy, version unknown; driver unknown, version unknown; " \
+        "the plugin asks no driver" in lines  # fmt: skip
+
+
+def test_verbose_says_why_a_plugin_found_nothing(
+    invoke: Invoke, toy_registry: Registry, make_root: Callable[..., Path]
+) -> None:
+    """The reason, and that there was nothing to ask a driver about."""
+    lines = invoke("discover", "--root", make_root(), "-v", registry=toy_registry).stderr.splitlines()
+
+    assert "note: toy: nothing: no toy card on PCI; no driver was asked" in lines
+
+
+def test_verbose_names_the_hooks_that_asked(invoke: Invoke, example_registry: Registry) -> None:
+    """An imaginary machine answers from what is stored."""
+    errors = invoke("discover", "--simulate", "example-grid", "-v", registry=example_registry).stderr
+
+    assert "asked what is stored (simulated): accel_inspect_devices answered" in errors
+
+
+def test_verbose_says_that_a_number_means_the_whole_device(invoke: Invoke, example_registry: Registry) -> None:
+    """A card and one of its parts have the same number; which of them was meant is said on request."""
+    machine = ("--simulate", "example-grid", "--select", "example:0")
+    quiet, verbose = (invoke("discover", *machine, *more, registry=example_registry).stderr for more in ((), ("-v",)))
+
+    assert ["'example:0' means the whole device" in text for text in (quiet, verbose)] == [False, True]

@@ -25,7 +25,7 @@ from anyaccel_cli.output import (
 )
 from anyaccel_cli.rows import columns_named, device_rows
 from anyaccel_cli.table import Heading, Row
-from anyaccel_cli.text import escape, fit_encoding, memory_text
+from anyaccel_cli.text import escape, fit_encoding, memory_text, one_line, wrapped
 
 HOSTILE = "Evil[red]\x1b[31m\nname\u009b\u202e"
 
@@ -59,10 +59,10 @@ def test_csv_and_lines_are_escaped() -> None:
 
 
 def test_errors_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
-    """What a plugin says of itself is no more trusted than what a device says."""
+    """What a plugin says of itself is no more trusted than what a device says; a line break becomes a blank."""
     print_error("plugin 'x\x1b[2J' broke", "do\nthis")
 
-    assert capsys.readouterr().err == "error: plugin 'x\\x1b[2J' broke\nhint: do\\nthis\n"
+    assert capsys.readouterr().err == "error: plugin 'x\\x1b[2J' broke\nhint: do this\n"
 
 
 @pytest.mark.parametrize(
@@ -126,6 +126,35 @@ def test_a_narrow_terminal_folds_long_text_and_loses_none() -> None:
     )
 
 
+def test_a_narrow_terminal_breaks_at_blanks_only() -> None:
+    """No word is cut while a break at a blank is enough."""
+    headings = (Heading("number", "#"), Heading("model", "model"), Heading("pci", "PCI"))
+    lines = table_text(headings, [Row(("0", "NVIDIA H100 80GB HBM3", "0000:01:00.0"))], width=30).splitlines()
+
+    assert [line[3:14].strip() for line in lines[1:]] == ["NVIDIA H100", "80GB HBM3"]
+
+
+def test_a_word_without_room_is_cut_and_says_so() -> None:
+    """Where not even one word fits, the name ends in a sign that more belongs to it; ids stay whole."""
+    headings = (Heading("model", "model"), Heading("id", "id"))
+    lines = table_text(headings, [Row(("A100-SXM4-40GB", "gpu:0000:01:00.0"))], width=26).splitlines()
+
+    assert lines[1:] == ["A100-SX…  gpu:0000:01:00.0"]
+
+
+def test_sentences_break_below_their_second_column() -> None:
+    """A reason continues below its own beginning, not below the plugin's name."""
+    assert wrapped("  amd     no AMD GPU is on PCI here", 24) == ["  amd     no AMD GPU is", "          on PCI here"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("a\n\tb,\n\tc", "a b, c"), ("not a gzip file\n", "not a gzip file"), ("a  b", "a  b")]
+)
+def test_a_sentence_of_others_stands_on_one_line(text: str, line: str) -> None:
+    """Line breaks and tabs, with the blanks around them, become one blank; other blanks stay."""
+    assert one_line(text) == line
+
+
 def test_without_a_terminal_the_width_is_unlimited() -> None:
     """A file or a pipe gets one line a row, however long."""
     rows = [Row(("x" * 500,), below=("y" * 500,))]
@@ -179,9 +208,12 @@ def test_a_file_keeps_its_rights_and_no_unfinished_file_stays(tmp_path: Path) ->
 
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
-    """A full disk or a missing folder is an error, never half a file."""
-    with pytest.raises(FileNotFoundError):
-        Output(OutputOptions(file=str(tmp_path / "missing" / "result.txt"))).result("new\n")
+    """A full disk or a missing folder is an error that names the file asked for, never half a file."""
+    target = str(tmp_path / "missing" / "result.txt")
+    with pytest.raises(FileNotFoundError) as raised:
+        Output(OutputOptions(file=target)).result("new\n")
+
+    assert raised.value.filename == target
 
 
 def test_a_link_is_written_through(tmp_path: Path) -> None:

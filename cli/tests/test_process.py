@@ -304,15 +304,42 @@ def test_a_terminal_gets_colour_and_its_width(
     environ: dict[str, str], tmp_path: Path, toy_source: Callable[..., str], toy_root: Path
 ) -> None:
     """States are coloured, and a long name continues on the next line instead of leaving the terminal."""
-    source = toy_source().replace('model="Toy 1"', 'model="Toy One Hundred with Extra Memory"')
+    source = toy_source().replace('model="Toy 1"', 'model="Toy One Hundred and One with Extra Memory"')
     (tmp_path / "installed" / "toy_dist.py").write_text(source)
     text = _on_terminal({**environ, "TERM": "xterm", "COLUMNS": "80"}, 80, "discover", "--root", str(toy_root))
     lines = click.unstyle(text).splitlines()[1:]
 
-    assert ("\x1b[" in text, max(map(len, lines)) <= 80, [line.strip() for line in lines if "Memory" in line]) == (
+    assert ("\x1b[" in text, max(map(len, lines)) <= 80, [line.split()[-1] for line in lines if "Memory" in line]) == (
         True,
         True,
-        ["Extra Memory", "Extra Memory"],
+        ["Memory", "Memory"],
+    )
+
+
+@pytest.mark.parametrize(("width", "titles"), [(80, "NUMA driver"), (70, "NUMA"), (60, "")])
+def test_a_narrow_terminal_spares_the_least_important_columns(
+    environ: dict[str, str], tmp_path: Path, toy_source: Callable[..., str], toy_root: Path, width: int, titles: str
+) -> None:
+    """First the driver goes, then the NUMA node; nothing is broken while that is enough."""
+    (tmp_path / "installed" / "toy_dist.py").write_text(toy_source().replace('model="Toy 1"', 'model="To y"'))
+    environ = {**environ, "TERM": "dumb", "COLUMNS": str(width)}
+    lines = _on_terminal(environ, width, "discover", "--root", str(toy_root)).splitlines()[1:]
+
+    assert (lines[0].split()[5:-1], max(map(len, lines)) <= width, len(lines)) == (titles.split(), True, 5)
+
+
+@pytest.mark.parametrize("width", [100, 60, 30])
+def test_the_list_of_machines_fits_the_terminal(environ: dict[str, str], width: int) -> None:
+    """Cards only where there is room, titles broken at blanks."""
+    pytest.importorskip("anyaccel_example", reason="the example plugin is not installed")
+    environ = {**environ, "ANYACCEL_PLUGINS": "example", "TERM": "dumb", "COLUMNS": str(width)}
+    text = _on_terminal(environ, width, "simulate", "--list")
+    words = text.split()
+
+    assert (max(map(len, text.splitlines())) <= width, "4x" in words, "cards" in words[:3]) == (
+        True,
+        True,
+        False,
     )
 
 

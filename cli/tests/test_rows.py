@@ -19,6 +19,7 @@ from anyaccel_cli.rows import (
     default_columns,
     device_rows,
     header_lines,
+    in_full,
     is_empty,
     nothing_lines,
     summary_line,
@@ -107,7 +108,14 @@ def test_a_mask_that_cannot_be_read_makes_visible_unknown(
 def test_unknown_is_a_word(make_gpu: Callable[..., Device], make_inventory: Callable[..., Inventory]) -> None:
     """Nothing that is unknown is shown as 0 or as nothing."""
     bare = make_gpu(
-        0, model=None, memory_bytes=None, numa_node=None, driver_version=None, numbers=FrozenMap(), uuid=None
+        0,
+        model=None,
+        memory_bytes=None,
+        numa_node=None,
+        driver=None,
+        driver_version=None,
+        numbers=FrozenMap(),
+        uuid=None,
     )
     cells = _cells(make_inventory(bare), "number", "model", "memory", "numa", "driver", "uuid")[0]
 
@@ -115,10 +123,40 @@ def test_unknown_is_a_word(make_gpu: Callable[..., Device], make_inventory: Call
 
 
 def test_parts_stand_indented_and_inherit_their_place(partitioned_server: Inventory) -> None:
-    """A partition shows its own memory, and address, NUMA node and driver of its card."""
+    """A partition shows its card's number before its own, its own memory, and address, NUMA node and driver of its card."""
     cells = _cells(partitioned_server, "number", "model", "memory", "pci", "numa", "driver")[1]
 
-    assert cells == ("0", "  1g.10gb", "10 GiB", "0000:10:00.0", "0", "550.1")
+    assert cells == ("0/0", "  1g.10gb", "10 GiB", "0000:10:00.0", "0", "550.1")
+
+
+def test_programs_get_the_plain_number_of_a_part(partitioned_server: Inventory) -> None:
+    """CSV keeps the number that the vendor gives; the parent has a column of its own."""
+    rows = csv_rows(partitioned_server, partitioned_server.devices[1:2], columns_named(("number", "parent")))
+
+    assert rows == (("0", "gpu:0000:10:00.0"),)
+
+
+@pytest.mark.parametrize(
+    ("driver", "version", "texts"),
+    [
+        ("amdgpu", "6.14.0 (srcversion 1234)", ("6.14.0", "6.14.0 (srcversion 1234)")),
+        ("amdgpu", None, ("amdgpu", "amdgpu")),
+        (None, None, ("unknown", "unknown")),
+    ],
+)
+def test_the_table_shows_the_short_version(
+    make_gpu: Callable[..., Device],
+    make_inventory: Callable[..., Inventory],
+    driver: str | None,
+    version: str | None,
+    texts: tuple[str, str],
+) -> None:
+    """Cut at the first blank, all of it in the wide table; a driver without version is shown by its name."""
+    card = make_gpu(0, driver=driver, driver_version=version)
+    inventory = make_inventory(card)
+    columns = columns_named(("driver",))
+
+    assert tuple(c.cell(card, inventory) for c in (*columns, *in_full(columns))) == texts
 
 
 def test_memory_drawn_from_another_node_is_shared(

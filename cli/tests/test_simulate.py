@@ -93,7 +93,7 @@ def test_a_variable_changes_what_is_visible_there(invoke: Invoke, example_regist
     )  # fmt: skip
     visible = [line.split()[:2] for line in result.stdout.splitlines() if line.endswith("core")]
 
-    assert [number for number, ordinal in visible if ordinal != "no"] == ["2"]
+    assert [number for number, ordinal in visible if ordinal != "no"] == ["1/2"]
 
 
 def test_every_output_of_a_simulated_machine_says_so(invoke: Invoke, example_registry: Registry) -> None:

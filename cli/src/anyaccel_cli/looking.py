@@ -11,7 +11,7 @@ import click
 
 from anyaccel_cli.exit_codes import ExitCode
 from anyaccel_cli.machine_options import MachineOptions, narrowed, open_machine
-from anyaccel_cli.notes import ignored_masks, mask_notes
+from anyaccel_cli.notes import ignored_masks, mask_notes, plugin_details
 from anyaccel_cli.output import Output
 
 if TYPE_CHECKING:
@@ -50,8 +50,10 @@ def look(options: MachineOptions, output: Output) -> Inventory:
         on_progress=output.note,
         known=known_families(),
     )
-    output.detail(f"looked at this machine for {time.monotonic() - started:.2f} s")
+    output.detail(f"looked at the machine for {time.monotonic() - started:.2f} s")
     inventory = _of_vendors(inventory, frozenset(options.vendors))
+    for line in plugin_details(inventory, wanted, machine):
+        output.detail(line)
     notes = (*ignored_masks(machine, registry, os.environ), *inventory.notes, *mask_notes(inventory))
     for note in notes:
         output.note(note)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from anyaccel_cli.text import escape, fit_encoding
+from anyaccel_cli.text import escape, fit_encoding, one_line, wrapped
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,12 +29,15 @@ __all__ = [
     "lines_text",
     "print_error",
     "table_text",
+    "table_width",
     "wants_color",
 ]
 
 _GAP = 2
 _INDENT = 4
-_FOLDABLE = frozenset({"model", "driver", "id", "uuid", "parent", "nodes", "label", "reason", "title", "distribution"})
+_SHORTENED = frozenset({"model", "driver", "label", "reason", "title", "distribution"})
+"""Columns of words for people: where even a word is too long for a narrow terminal, it is cut and ends in `…`. Names that
+one copies (ids, addresses, files) stay whole."""
 _NARROWEST = 8
 _STYLES: Mapping[str, str] = {
     "ready": "green",
@@ -100,6 +103,11 @@ class Output:
         """Give a table as text for this output's width and colour."""
         return table_text(columns, rows, width=self.width, has_color=self.has_color)
 
+    def lines(self, lines: Iterable[str]) -> str:
+        """Give sentences as text, broken at blanks to this output's width."""
+        width = self.width
+        return "".join(f"{piece}\n" for line in lines for piece in wrapped(escape(line), width))
+
     def note(self, text: str) -> None:
         """Say something beside the result, unless quiet."""
         if not self.options.is_quiet:
@@ -131,7 +139,7 @@ def print_error(message: str, hint: str | None = None) -> None:
 
 def _print_line(word: str, text: str) -> None:
     if sys.stderr is not None:
-        _write(fit_encoding(f"{word}: {escape(text)}\n", _encoding(sys.stderr)), sys.stderr)
+        _write(fit_encoding(f"{word}: {escape(one_line(text))}\n", _encoding(sys.stderr)), sys.stderr)
 
 
 def _write(text: str, stream: TextIO | None) -> None:
@@ -190,7 +198,7 @@ def table_text(
 ) -> str:
     """Give rows as a table without frame; the lines below a row stand indented under it.
 
-    Args: width: of the terminal, None = as wide as needed; long columns are folded to fit.
+    Args: width: of the terminal, None = as wide as needed; long columns are broken at blanks to fit.
     """
     safe = [[escape(cell) for cell in row.cells] for row in rows]
     widths = _column_widths(columns, safe, width)
@@ -202,7 +210,7 @@ def table_text(
         if row.below:
             console.print(table)
             for line in row.below:
-                _print_below(console, escape(line))
+                _print_below(console, escape(one_line(line)))
             table = _new_table(columns, widths, has_header=False)
     if table.rows or not rows:
         console.print(table)
@@ -228,20 +236,50 @@ def _console(width: int | None, *, has_color: bool) -> tuple[Console, io.StringI
     return console, buffer
 
 
-def _column_widths(columns: Sequence[Heading], cells: Sequence[Sequence[str]], limit: int | None) -> list[int]:
+def table_width(columns: Sequence[Heading], cells: Sequence[Sequence[str]]) -> int:
+    """Give how wide a table would be if nothing were broken or cut."""
+    widths = _natural_widths(columns, [[escape(cell) for cell in row] for row in cells])
+    return sum(widths) + _GAP * (len(widths) - 1)
+
+
+def _natural_widths(columns: Sequence[Heading], cells: Sequence[Sequence[str]]) -> list[int]:
     from rich.cells import cell_len
 
     titles = [column.title for column in columns]
-    widths = [max(cell_len(row[place]) for row in (titles, *cells)) for place in range(len(columns))]
-    excess = 0 if limit is None else sum(widths) + _GAP * (len(widths) - 1) - limit
-    while excess > 0:
-        foldable = [p for p, c in enumerate(columns) if c.name in _FOLDABLE and widths[p] > _NARROWEST]
-        if not foldable:
-            break
-        widest = max(foldable, key=lambda place: widths[place])
-        widths[widest] -= 1
-        excess -= 1
+    return [max(cell_len(row[place]) for row in (titles, *cells)) for place in range(len(columns))]
+
+
+def _column_widths(columns: Sequence[Heading], cells: Sequence[Sequence[str]], limit: int | None) -> list[int]:
+    """Give the width of each column: broken at blanks where there is no room, and only then cut within words."""
+    widths = _natural_widths(columns, cells)
+    if limit is None:
+        return widths
+    words = [_longest_word(column, place, cells) for place, column in enumerate(columns)]
+    cut = [
+        min(word, _NARROWEST) if column.name in _SHORTENED else word
+        for column, word in zip(columns, words, strict=True)
+    ]
+    for least in (words, cut):
+        _shrink(widths, least, sum(widths) + _GAP * (len(widths) - 1) - limit)
     return widths
+
+
+def _longest_word(column: Heading, place: int, cells: Sequence[Sequence[str]]) -> int:
+    """Give the least width at which no word is cut; the indent of a part goes with its first word."""
+    from rich.cells import cell_len
+
+    texts = [column.title, *(row[place] for row in cells)]
+    indented = (len(text) - len(text.lstrip()) + cell_len((text.split() or [""])[0]) for text in texts)
+    return max(*indented, *(cell_len(word) for text in texts for word in text.split()))
+
+
+def _shrink(widths: list[int], least: Sequence[int], excess: int) -> None:
+    """Take from the widest column that can be narrower, until enough is taken."""
+    for _ in range(excess):
+        places = [place for place, width in enumerate(widths) if width > least[place]]
+        if not places:
+            return
+        widths[max(places, key=lambda place: widths[place])] -= 1
 
 
 def _new_table(columns: Sequence[Heading], widths: Sequence[int], *, has_header: bool) -> Any:
@@ -250,7 +288,7 @@ def _new_table(columns: Sequence[Heading], widths: Sequence[int], *, has_header:
     table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, show_header=has_header, header_style="")
     for column, width in zip(columns, widths, strict=True):
         side: Any = "right" if column.is_right else "left"
-        table.add_column(_styled(column.title, "bold"), justify=side, width=width, overflow="fold")
+        table.add_column(_styled(column.title, "bold"), justify=side, width=width, overflow="ellipsis")
     return table
 
 
@@ -275,13 +313,19 @@ def _print_below(console: Console, line: str) -> None:
 
 def _write_file(name: str, content: bytes) -> None:
     """Write a file whole or not at all: beside its place first, then renamed over it."""
-    import tempfile
-
     path = Path(name)
     if path.exists() and not path.is_file():
         path.write_bytes(content)
         return
-    path = path.resolve()
+    try:
+        _replace_file(path.resolve(), content)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, name) from error
+
+
+def _replace_file(path: Path, content: bytes) -> None:
+    import tempfile
+
     descriptor, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

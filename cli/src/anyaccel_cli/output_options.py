@@ -62,5 +62,7 @@ def _options(formats: tuple[str, ...]) -> tuple[Callable[..., Any], ...]:
             help="auto: on a terminal, unless NO_COLOR is set; CLICOLOR_FORCE=1 turns it on elsewhere.",
         ),
         click.option("-q", "--quiet", "is_quiet", is_flag=True, help="No notes, no hints."),
-        click.option("-v", "--verbose", "is_verbose", is_flag=True, help="All reasons, and what was looked at."),
+        click.option(
+            "-v", "--verbose", "is_verbose", is_flag=True, help="All reasons, and what each plugin looked at."
+        ),
     )

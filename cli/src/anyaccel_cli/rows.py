@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anyaccel.device import Device, DeviceState, Level
 from anyaccel.inventory import Inventory, OutcomeStatus, PluginOutcome, UnclaimedHardware
@@ -12,25 +12,29 @@ from anyaccel.machine import MachineKind
 from anyaccel_cli.facts import (
     address_of,
     depth_of,
+    driver_of,
     driver_version_of,
     has_mask,
     is_visible,
     main_number,
     numa_node_of,
+    number_path,
     reason_of,
 )
 from anyaccel_cli.failures import WrongUsageError
 from anyaccel_cli.table import Heading, Row
-from anyaccel_cli.text import UNKNOWN, counted, memory_text, nearest_hint
+from anyaccel_cli.text import UNKNOWN, counted, memory_text, nearest_hint, one_line
 
 __all__ = [
     "COLUMNS",
+    "SPARED_FIRST",
     "Column",
     "columns_named",
     "csv_rows",
     "default_columns",
     "device_rows",
     "header_lines",
+    "in_full",
     "is_empty",
     "nothing_lines",
     "summary_line",
@@ -98,8 +102,21 @@ def _visible_text(device: Device, inventory: Inventory) -> str:
     return is_visible(device, inventory).value if ordinal is None else str(ordinal)
 
 
+def _number_text(device: Device, inventory: Inventory) -> str:
+    return number_path(device, inventory) or UNKNOWN
+
+
+def _driver_text(device: Device, inventory: Inventory) -> str:
+    """Give the first word of the version, which is the version itself; without one the name of the driver."""
+    return _driver_in_full(device, inventory).partition(" ")[0]
+
+
+def _driver_in_full(device: Device, inventory: Inventory) -> str:
+    return driver_version_of(device, inventory) or driver_of(device, inventory) or UNKNOWN
+
+
 COLUMNS: tuple[Column, ...] = (
-    Column("number", "#", value=lambda d, _: main_number(d), is_right=True),
+    Column("number", "#", value=lambda d, _: main_number(d), text=_number_text, is_right=True),
     Column("visible", "visible", value=_visible_text),
     Column("vendor", "vendor", value=lambda d, _: d.family),
     Column("model", "model", value=lambda d, _: d.model, text=_model_text),
@@ -113,7 +130,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column("pci", "PCI", value=_address_text),
     Column("numa", "NUMA", value=numa_node_of),
-    Column("driver", "driver", value=driver_version_of),
+    Column("driver", "driver", value=driver_version_of, text=_driver_text),
     Column("state", "state", value=lambda d, _: d.state.value),
     Column("id", "id", value=lambda d, _: d.id),
     Column("uuid", "uuid", value=lambda d, _: d.uuid),
@@ -129,6 +146,8 @@ COLUMNS: tuple[Column, ...] = (
 
 _DEFAULT = ("number", "vendor", "model", "memory", "pci", "numa", "driver", "state")
 _WIDE = ("number", "visible", "vendor", "model", "memory", "pci", "numa", "driver", "state")
+SPARED_FIRST = ("driver", "numa")
+"""Columns that a narrow terminal goes without, the least important first."""
 _WIDE_MORE = ("id", "uuid", "parent", "label", "nodes", "simulated")
 
 
@@ -153,7 +172,12 @@ def default_columns(inventory: Inventory) -> tuple[Column, ...]:
 
 def wide_columns() -> tuple[Column, ...]:
     """Give the columns of `--format wide`."""
-    return columns_named((*_WIDE, *_WIDE_MORE))
+    return in_full(columns_named((*_WIDE, *_WIDE_MORE)))
+
+
+def in_full(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Give columns that show all of the driver's version, however long."""
+    return tuple(replace(c, text=_driver_in_full) if c.name == "driver" else c for c in columns)
 
 
 def device_rows(
@@ -275,7 +299,7 @@ def nothing_lines(inventory: Inventory) -> tuple[str, ...]:
 def _why_nothing(outcome: PluginOutcome, inventory: Inventory) -> str:
     if outcome.status is OutcomeStatus.FOUND:
         return "; ".join(_integrated_text(device, inventory) for device in inventory.view(outcome.plugin).roots)
-    reason = outcome.reason or "no reason given"
+    reason = one_line(outcome.reason or "no reason given")
     return reason if outcome.status is OutcomeStatus.NOTHING else f"{outcome.status.value}: {reason}"
 
 

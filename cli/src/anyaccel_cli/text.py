@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
-__all__ = ["UNKNOWN", "counted", "escape", "fit_encoding", "memory_text", "nearest_hint"]
+__all__ = ["UNKNOWN", "counted", "escape", "fit_encoding", "memory_text", "nearest_hint", "one_line", "wrapped"]
 
 UNKNOWN = "unknown"
+
+_BREAKS = re.compile(r"[ \t\r\n\v\f]*[\t\r\n\v\f][ \t\r\n\v\f]*")
+_FIRST_COLUMN = re.compile(r"^ *[^ ]+(?: [^ ]+)*  +")
+_HANGING = 4
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _ASCII = str.maketrans({"·": "-", "×": "x", "≤": "<=", "≥": ">=", "→": "->", "…": "..."})
@@ -20,6 +25,36 @@ def escape(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def one_line(text: str) -> str:
+    r"""Put one blank in place of line breaks and tabs, for sentences of others that stand in a line of ours.
+
+    Example: one_line("choose from:\n\tbash,\n\tzsh") == "choose from: bash, zsh"
+    """
+    return _BREAKS.sub(" ", text.strip())
+
+
+def wrapped(line: str, width: int | None) -> list[str]:
+    """Break a line at blanks; what follows stands below the second column when there are columns, else indented.
+
+    Args: width: of the terminal, None = no limit. A word that is longer stays whole.
+    Example: wrapped("  amd  no GPU is here", 16) == ["  amd  no GPU is", "       here"]
+    """
+    if width is None or len(line) <= width:
+        return [line]
+    import textwrap
+
+    column = _FIRST_COLUMN.match(line)
+    hanging = column.end() if column is not None and column.end() <= width // 2 else _HANGING
+    return textwrap.wrap(
+        line,
+        max(width, hanging + 1),
+        subsequent_indent=" " * hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )
 
 
 def fit_encoding(text: str, encoding: str) -> str:

@@ -11,15 +11,17 @@ from anyaccel_cli.failures import NothingMatchedError, WrongUsageError
 from anyaccel_cli.looking import exit_code, look, report_broken
 from anyaccel_cli.machine_options import MachineOptions, machine_options, select_option
 from anyaccel_cli.notes import device_hints, mask_hints, nothing_hint
-from anyaccel_cli.output import Output, csv_text, json_text, lines_text
+from anyaccel_cli.output import Output, csv_text, json_text, lines_text, table_width
 from anyaccel_cli.output_options import output_options
 from anyaccel_cli.rows import (
+    SPARED_FIRST,
     Column,
     columns_named,
     csv_rows,
     default_columns,
     device_rows,
     header_lines,
+    in_full,
     is_empty,
     nothing_lines,
     summary_line,
@@ -53,7 +55,7 @@ def command(
     chosen = _columns(columns, output)
     inventory = look(machine, output)
     report_broken(inventory, output)
-    devices, problem = _devices(inventory, expressions)
+    devices, problem = _devices(inventory, expressions, output)
     is_nothing = not expressions and (not inventory.devices or (is_empty(inventory) and not is_all))
     output.result(_text(output, inventory, devices, chosen, is_nothing=is_nothing))
     for hint in _hints(inventory, devices, is_nothing=is_nothing):
@@ -72,7 +74,7 @@ def _columns(text: str | None, output: Output) -> tuple[Column, ...] | None:
 
 
 def _devices(
-    inventory: Inventory, expressions: tuple[str, ...]
+    inventory: Inventory, expressions: tuple[str, ...], output: Output
 ) -> tuple[tuple[Device, ...], NothingMatchedError | None]:
     """Select devices; that nothing matches is said after the rest, since JSON is one document in any case."""
     if not expressions:
@@ -80,9 +82,12 @@ def _devices(
     from anyaccel_cli.selection import select
 
     try:
-        return select(inventory, expressions).shown, None
+        matches = select(inventory, expressions)
     except NothingMatchedError as error:
         return (), error
+    for note in matches.notes:
+        output.detail(note)
+    return matches.shown, None
 
 
 def _text(
@@ -100,13 +105,45 @@ def _text(
         return json_text(discover_document(inventory, devices))
     if format_ == "ids":
         return lines_text(() if is_nothing else (device.id for device in devices))
-    columns = chosen or (wide_columns() if format_ == "wide" else default_columns(inventory))
     if format_ == "csv":
+        columns = chosen or default_columns(inventory)
         titles = [column.csv_title or column.name for column in columns]
         return csv_text(titles, () if is_nothing else csv_rows(inventory, devices, columns))
     if is_nothing:
-        return lines_text((*header_lines(inventory), *nothing_lines(inventory), *unclaimed_lines(inventory)))
-    return _table_text(output, inventory, devices, columns) if devices else ""
+        return lines_text(header_lines(inventory)) + output.lines(
+            (*nothing_lines(inventory), *unclaimed_lines(inventory))
+        )
+    if not devices:
+        return ""
+    return _table_text(output, inventory, devices, _shown_columns(output, inventory, devices, chosen))
+
+
+def _shown_columns(
+    output: Output, inventory: Inventory, devices: tuple[Device, ...], chosen: tuple[Column, ...] | None
+) -> tuple[Column, ...]:
+    """Give the columns asked for; of the default ones a narrow terminal gets fewer, and this is said."""
+    if output.options.format == "wide":
+        return wide_columns() if chosen is None else in_full(chosen)
+    if chosen is not None:
+        return chosen
+    columns = default_columns(inventory)
+    left = _narrowed(inventory, devices, columns, output.width)
+    if len(left) < len(columns):
+        names = ", ".join(column.name for column in columns if column not in left)
+        output.note(f"left out on {output.width} columns: {names} (--columns shows them)")
+    return left
+
+
+def _narrowed(
+    inventory: Inventory, devices: tuple[Device, ...], columns: tuple[Column, ...], width: int | None
+) -> tuple[Column, ...]:
+    """Leave out columns, the least important first, until the table fits or nothing more can be spared."""
+    for name in SPARED_FIRST:
+        cells = [[column.cell(device, inventory) for column in columns] for device in devices]
+        if width is None or table_width(columns, cells) <= width:
+            break
+        columns = tuple(column for column in columns if column.name != name)
+    return columns
 
 
 def _table_text(output: Output, inventory: Inventory, devices: tuple[Device, ...], columns: tuple[Column, ...]) -> str:
@@ -114,7 +151,7 @@ def _table_text(output: Output, inventory: Inventory, devices: tuple[Device, ...
     return (
         lines_text(header_lines(inventory))
         + output.table(columns, rows)
-        + lines_text((*unclaimed_lines(inventory), summary_line(inventory, devices)))
+        + output.lines((*unclaimed_lines(inventory), summary_line(inventory, devices)))
     )
 
 

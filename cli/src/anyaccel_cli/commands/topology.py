@@ -61,6 +61,8 @@ def command(machine: MachineOptions, output: Output, expressions: tuple[str, ...
     inventory = look(machine, output)
     report_broken(inventory, output)
     matches = select(inventory, expressions) if expressions else Matches(default_devices(inventory), inventory.devices)
+    for note in matches.notes:
+        output.detail(note)
     inventory = _with_nics(inventory, matches, has_nics=not expressions or None if has_nics is None else has_nics)
     output.result(_text(output, inventory, matches))
     if not matches.chosen:
@@ -103,12 +105,12 @@ def _text(output: Output, inventory: Inventory, matches: Matches) -> str:
         return hwloc_xml_text(inventory, matches.shown)
     header = lines_text(header_lines(inventory))
     if not matches.chosen:
-        return header + lines_text((*nothing_lines(inventory), *unclaimed_lines(inventory)))
+        return header + output.lines((*nothing_lines(inventory), *unclaimed_lines(inventory)))
     if format_ == "tree":
         return header + lines_text(tree_lines(inventory, matches.shown, is_ascii=output.is_ascii))
     _check_size(len(matches.chosen))
     table = matrix_table(topology_matrix(inventory, matches.chosen), output.width)
-    return header + output.table(table.headings, table.rows) + "\n" + lines_text(table.legend)
+    return header + output.table(table.headings, table.rows) + "\n" + output.lines(table.legend)
 
 
 def _check_size(count: int) -> None:
