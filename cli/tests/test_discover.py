@@ -288,3 +288,15 @@ def test_verbose_says_that_a_number_means_the_whole_device(invoke: Invoke, examp
     quiet, verbose = (invoke("discover", *machine, *more, registry=example_registry).stderr for more in ((), ("-v",)))
 
     assert ["'example:0' means the whole device" in text for text in (quiet, verbose)] == [False, True]
+
+
+def test_a_variable_without_effect_is_said_to_have_none(invoke: Invoke) -> None:
+    """A container runtime's variable left in a shell changes nothing, and the note says so."""
+    pytest.importorskip("anyaccel_nvidia", reason="anyaccel_nvidia is not installed")
+    registry = Registry.of("anyaccel_nvidia.plugin")
+    result = invoke(
+        "discover", "--simulate", "nvidia-rtx-pair", "--env", "NVIDIA_VISIBLE_DEVICES=none", registry=registry
+    )
+
+    assert "NVIDIA_VISIBLE_DEVICES='none' has no effect here" in result.stderr
+    assert "2 devices: 2 ready" in result.stdout

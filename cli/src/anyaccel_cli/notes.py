@@ -30,9 +30,15 @@ def ignored_masks(machine: Machine, registry: Registry, environ: Mapping[str, st
 
 
 def mask_notes(inventory: Inventory) -> tuple[str, ...]:
-    """Say what is worth knowing about the masks in force: warnings, and entries that cannot be told."""
+    """Say what is worth knowing about the masks in force: warnings, what has no effect, and entries that cannot be told."""
     resolutions = inventory.resolutions.values()
-    return tuple(note for r in resolutions for note in (*r.warnings, *_unknown_entries(r)))
+    return tuple(note for r in resolutions for note in (*r.warnings, *_without_effect(r), *_unknown_entries(r)))
+
+
+def _without_effect(resolution: Resolution) -> Iterable[str]:
+    for report in resolution.variables:
+        if not report.has_effect and not report.is_warning:
+            yield f"{report.variable}={report.value!r} has no effect here: {report.reason}"
 
 
 def _unknown_entries(resolution: Resolution) -> Iterable[str]:

@@ -108,3 +108,20 @@ def test_every_compute_card_beside_a_display_card_can_be_shown_alone(registry, s
 
     assert len(counted) == 4
     assert seen == [(device_id,) for device_id in counted]
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_told"),
+    [
+        ({"CUDA_VISIBLE_DEVICES": "0"}, True),
+        ({"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, False),
+        ({"CUDA_VISIBLE_DEVICES": ""}, False),
+    ],
+)
+def test_number_that_depends_on_the_order_says_so(environ, is_told, registry, shipped):
+    """Where models differ a number means one card to CUDA and another to the driver's tools; pinning the order settles it."""
+    inventory = discover(simulate(shipped("nvidia-mixed-workstation"), registry), registry)
+
+    resolution = resolve_all(inventory, registry, environ)["nvidia"]
+
+    assert any("CUDA counts the fastest first" in warning for warning in resolution.warnings) is is_told

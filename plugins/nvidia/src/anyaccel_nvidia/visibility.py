@@ -32,7 +32,7 @@ def resolve_visibility(view: FamilyView, environ: Mapping[str, str]) -> Resoluti
     return Resolution(
         units=units,
         tokens=(*listing.grant.tokens, *container_tokens, *(result.tokens if result is not None else ())),
-        variables=(*listing.grant.reports, *container_report, *_reports(environ, result)),
+        variables=(*listing.grant.reports, *container_report, *_reports(environ, result, view)),
         hidden_by=FrozenMap(_hidden_by(view, listing, units, result)),
         is_masked=value is not None or listing.grant.ids is not None,
         is_complete=all(unit.device_id is not None for unit in units) and (result is None or result.is_certain),
@@ -87,9 +87,9 @@ def _hidden_parents(view: FamilyView, hidden: Mapping[str, str]) -> dict[str, st
     return parents
 
 
-def _reports(environ: Mapping[str, str], result: MaskResult | None) -> Iterator[VariableReport]:
+def _reports(environ: Mapping[str, str], result: MaskResult | None, view: FamilyView) -> Iterator[VariableReport]:
     if result is not None:
-        yield _mask_report(environ[MASK], result)
+        yield _mask_report(environ[MASK], result, by_speed=_is_by_speed(view, environ))
     if ORDER in environ:
         yield _order_report(environ[ORDER])
     if environ.get(SHARED_DAEMON):
@@ -104,7 +104,13 @@ def _reports(environ: Mapping[str, str], result: MaskResult | None) -> Iterator[
         )
 
 
-def _mask_report(value: str, result: MaskResult) -> VariableReport:
+def _is_by_speed(view: FamilyView, environ: Mapping[str, str]) -> bool:
+    """Whether a number means another card than it does to the driver's own tools, which follow the PCI bus."""
+    models = {(d.attributes.get("pci_id"), d.model) for d in view.roots}
+    return len(models) > 1 and environ.get(ORDER) != ORDER_BY_BUS
+
+
+def _mask_report(value: str, result: MaskResult, *, by_speed: bool) -> VariableReport:
     effects = {token.effect for token in result.tokens}
     stop = next((t for t in result.tokens if t.effect in (TokenEffect.ENDS_LIST, TokenEffect.EMPTIES_LIST)), None)
     further = any(not named.has_ordinal for named in result.named)
@@ -120,8 +126,14 @@ def _mask_report(value: str, result: MaskResult) -> VariableReport:
         reason = "unusual spelling, which other tools read in other ways"
     else:
         reason = f"names {len(result.named)} of the devices, counted in this order"
-    is_warning = stop is not None or TokenEffect.UNKNOWN in effects or further or result.is_unusual
-    hint = next((token.hint for token in result.tokens if token.hint is not None), None)
+    is_doubtful = stop is not None or TokenEffect.UNKNOWN in effects or further or result.is_unusual
+    depends = by_speed and result.is_numeric and bool(result.named) and not is_doubtful
+    if depends:
+        reason = (
+            "names cards by number, and the models differ: CUDA counts the fastest first, the driver's tools by slot"
+        )
+    is_warning = is_doubtful or depends
+    hint = next((token.hint for token in result.tokens if token.hint is not None), ID_HINT if depends else None)
     return VariableReport(MASK, value, True, reason, hint, is_warning=is_warning)
 
 
