@@ -156,9 +156,11 @@ def test_three_families_share_one_table(look: Look) -> None:
 def test_two_vendors_below_one_switch_are_near(invoke: Invoke, registry: Registry) -> None:
     """What connects cards of different vendors comes from PCIe; no plugin was asked about a stranger."""
     document = json.loads(invoke("topology", "--simulate", THREE, "--json", registry=registry).stdout)
-    pairs = {(pair["a"], pair["b"]): (pair["pcie_level"], pair["link"]) for pair in document["pairs"]}
+    pairs = {(pair["a"], pair["b"]): pair for pair in document["pairs"]}
+    pair = pairs["amd:0000:14:00.0", "nvidia:0000:13:00.0"]
 
-    assert pairs["amd:0000:14:00.0", "nvidia:0000:13:00.0"] == ("same switch", None)
+    assert (pair["pcie_level"], pair["link"]) == ("same switch", None)
+    assert pair["reason"] == "nobody tells of links between amd and nvidia: peer access is unknown"
 
 
 def test_two_plugins_on_one_device_are_named(

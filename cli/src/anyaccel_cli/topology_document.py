@@ -78,17 +78,23 @@ def _pairs(inventory: Inventory, devices: Sequence[Device]) -> list[Json]:
     """Give the cells of the matrix above its diagonal."""
     ends: tuple[Device | Nic, ...] = (*devices, *inventory.host.nics)
     connections = Connections(inventory, ends)
-    return [_pair(ends[a].id, ends[b].id, connections.cell(a, b)) for a, b in combinations(range(len(ends)), 2)]
+    return [_pair(ends[a], ends[b], connections.cell(a, b)) for a, b in combinations(range(len(ends)), 2)]
 
 
-def _pair(a: str, b: str, cell: MatrixCell) -> Json:
+def _why_no_link(a: Device | Nic, b: Device | Nic) -> str | None:
+    if isinstance(a, Device) and isinstance(b, Device) and a.family != b.family:
+        return f"nobody tells of links between {a.family} and {b.family}: peer access is unknown"
+    return None
+
+
+def _pair(a: Device | Nic, b: Device | Nic, cell: MatrixCell) -> Json:
     link = cell.link
     return {
-        "a": a,
-        "b": b,
+        "a": a.id,
+        "b": b.id,
         "pcie_level": cell.level.value,
         "link": None if link is None else link_word(link),
         "bytes_per_second_each_way": None if link is None else link.bytes_per_second_each_way,
         "hops": None if link is None else link.hops,
-        "reason": None if link is None else link.reason,
+        "reason": _why_no_link(a, b) if link is None else link.reason,
     }
