@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from anyaccel.device import Condition, DeviceState
 from anyaccel_nvidia.masks import read_number
 from anyaccel_nvidia.visibility import resolve_visibility
 
@@ -28,3 +29,15 @@ def test_number_of_any_length_is_out_of_range(card, view_of):
     resolution = resolve_visibility(view_of([card(0)]), {"CUDA_VISIBLE_DEVICES": "9" * 5000})
 
     assert resolution.units == ()
+
+
+def test_numbers_behind_a_lost_card_are_told_in_a_whole_sentence(card, view_of):
+    """Which card a number names is unknown from the lost card on, and the note says so to its end."""
+    lost = card(1, conditions=(Condition("pci-dead", "gone", DeviceState.LOST),))
+
+    resolution = resolve_visibility(view_of([card(0), lost, card(2)]), {"CUDA_VISIBLE_DEVICES": "0,1"})
+
+    assert resolution.tokens[1].reason == (
+        "cannot be mapped: 0000:20:00.0 is lost, and whether CUDA still counts it is unknown, "
+        "so which cards the numbers from 1 on name is unknown"
+    )

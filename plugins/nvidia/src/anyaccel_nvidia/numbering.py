@@ -132,7 +132,10 @@ def _by_bus(
     first = min(doubtful, key=lambda device: order[device.id])
     before = [device for device in listed if order[device.id] < order[first.id]]
     where = (first.pci_addresses or (first.id,))[0]
-    reason = f"{where} is {first.state.value}, and whether CUDA still counts it is unknown, so numbers from {len(before)} on are"
+    reason = (
+        f"{where} is {first.state.value}, and whether CUDA still counts it is unknown, "
+        f"so which cards the numbers from {len(before)} on name is unknown"
+    )
     return {device.id: number for number, device in enumerate(before)}, reason
 
 
