@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from anyaccel.errors import RecordingError
 from anyaccel.files import NodeFact
 from anyaccel.frozen import FrozenMap
 from anyaccel.machine_description import (
@@ -16,18 +15,16 @@ from anyaccel.machine_description import (
     SimulatedFamily,
     SimulatedFunction,
 )
-from anyaccel.pci import address_key
+from anyaccel.pci import address_key, normal_address
 from anyaccel_nvidia.declaration import DRIVER, FAMILY, VENDOR_ID
-from anyaccel_nvidia.simulated_cards import FAULTS, SimulatedCard, card_minors
+from anyaccel_nvidia.simulated_cards import SimulatedCard, card_minors, is_denied
 from anyaccel_nvidia.simulated_models import MODELS, SWITCH_MODELS, SimulatedModel
 from anyaccel_nvidia.simulated_nvml import metrics_answer, nvml_answer
+from anyaccel_nvidia.simulated_options import check_description
 
 __all__ = ["simulate_family"]
 
 _CONTROL_NODES = {"/dev/nvidiactl": (195, 255), "/dev/nvidia-uvm": (510, 0), "/dev/nvidia-uvm-tools": (510, 1)}
-_OPTIONS = frozenset(
-    {"driver_version", "library_version", "cuda_version", "flavour", "wsl_first_copy", "board_chip", "board_name"}
-)
 
 
 def simulate_family(description: MachineDescription) -> SimulatedFamily:
@@ -36,7 +33,7 @@ def simulate_family(description: MachineDescription) -> SimulatedFamily:
     Raises: RecordingError for a model, option or fault it does not know.
     """
     options = description.family_options(FAMILY)
-    _check(description, options)
+    check_description(description)
     cards = tuple(_cards(description))
     boundary = description.host.boundary
     files: dict[str, str] = {}
@@ -59,19 +56,6 @@ def simulate_family(description: MachineDescription) -> SimulatedFamily:
     )
 
 
-def _check(description: MachineDescription, options: Mapping[str, Any]) -> None:
-    unknown = sorted(set(options) - _OPTIONS)
-    if unknown:
-        raise RecordingError(f"unknown option {unknown[0]!r} in [nvidia] (known: {', '.join(sorted(_OPTIONS))})")
-    known = {**MODELS, **SWITCH_MODELS}
-    for card in description.cards_of(FAMILY):
-        if card.model not in known:
-            raise RecordingError(f"unknown NVIDIA model {card.model!r} (known: {', '.join(sorted(known))})")
-    for fault in description.faults:
-        if fault.plugin == FAMILY and fault.kind not in FAULTS:
-            raise RecordingError(f"unknown NVIDIA fault {fault.kind!r} (known: {', '.join(sorted(FAULTS))})")
-
-
 def _cards(description: MachineDescription) -> Iterator[SimulatedCard]:
     """Give the GPUs in PCI order with everything decided that files and answers must agree on."""
     described = [card for card in description.cards_of(FAMILY) if card.model in MODELS]
@@ -79,15 +63,19 @@ def _cards(description: MachineDescription) -> Iterator[SimulatedCard]:
     minors = card_minors(described)
     for position, card in enumerate(described):
         node = f"/dev/nvidia{minors[position]}"
-        faults = tuple(fault for fault in description.faults if _concerns(fault, card, node))
+        faults = tuple(
+            fault
+            for fault in description.faults
+            if _concerns(fault, card, node) and (fault.kind != "no-permission" or is_denied(fault, description))
+        )
         uuid = str(card.options.get("uuid") or _uuid(description.name, card, position))
         yield SimulatedCard(card, MODELS[card.model], uuid, minors[position], faults)
 
 
 def _concerns(fault: FaultDescription, card: CardDescription, node: str) -> bool:
-    if fault.card is not None:
-        return fault.card == card.address
-    return fault.options.get("path") == node if "path" in fault.options else fault.plugin == FAMILY
+    if "path" in fault.options:
+        return bool(fault.options["path"] == node)
+    return fault.plugin == FAMILY if fault.card is None else normal_address(fault.card) == card.address
 
 
 def _uuid(machine: str, card: CardDescription, position: int) -> str:

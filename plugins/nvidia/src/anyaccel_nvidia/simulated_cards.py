@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from anyaccel.errors import RecordingError
-from anyaccel.machine_description import CardDescription, FaultDescription
+from anyaccel.machine_description import CardDescription, FaultDescription, MachineDescription
 from anyaccel_nvidia.simulated_models import SimulatedModel
 
-__all__ = ["FAULTS", "SimulatedCard", "SimulatedInstance", "card_minors"]
+__all__ = ["FAULTS", "SimulatedCard", "SimulatedInstance", "card_minors", "is_denied"]
 
 FAULTS = {
     "lost-card": "the driver refuses the card's handle with 15",
@@ -26,7 +26,7 @@ FAULTS = {
     "library-crashes": "the library ends the process",
     "driver-mismatch": "library and kernel module are of different releases",
     "driver-not-loaded": "the library finds no driver",
-    "symbol-missing": "the library is too old for the functions in `functions`",
+    "symbol-missing": "the library is too old for the values that the option `values` lists",
     "fabric-not-ready": "the fabric manager has not finished",
 }
 """Faults of this family by name."""
@@ -127,6 +127,12 @@ class SimulatedCard:
     def multiprocessors(self, instance: SimulatedInstance) -> int:
         """Give the share of multiprocessors that an instance has."""
         return self.model.multiprocessors // (_SLICES + 1) * instance.gpu_slices
+
+
+def is_denied(fault: FaultDescription, description: MachineDescription) -> bool:
+    """Whether the fault `no-permission` keeps the imaginary user out, who may be in the group that it names."""
+    user = description.host.user
+    return user.uid != 0 and fault.options.get("group", "root") not in user.groups
 
 
 def card_minors(cards: Sequence[CardDescription]) -> list[int]:

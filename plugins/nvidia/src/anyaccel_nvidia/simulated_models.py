@@ -39,6 +39,11 @@ class SimulatedModel:
     speed_gts: float = 16.0
     max_width: int = 16
 
+    @property
+    def is_on_pci(self) -> bool:
+        """Whether the GPU is a PCI function; on some boards it sits in the processor package."""
+        return self.device_id != 0
+
 
 @dataclass(frozen=True)
 class SimulatedSwitch:

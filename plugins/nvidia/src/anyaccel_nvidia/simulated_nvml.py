@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from anyaccel.machine_description import LinkDescription, MachineDescription
+from anyaccel.machine_description import FaultDescription, LinkDescription, MachineDescription
 from anyaccel_nvidia.declaration import FAMILY, VENDOR_ID
 from anyaccel_nvidia.replies import LOST, NO_PERMISSION, NOT_FOUND, NOT_SUPPORTED, RESET_REQUIRED
-from anyaccel_nvidia.simulated_cards import SimulatedCard, SimulatedInstance
+from anyaccel_nvidia.simulated_cards import SimulatedCard, SimulatedInstance, is_denied
 from anyaccel_nvidia.simulated_models import MIB, SWITCH_MODELS
 
 __all__ = ["metrics_answer", "nvml_answer"]
@@ -19,6 +19,7 @@ _DRIVER_VERSION = "550.163.01"
 _OTHER_VERSION = "570.86.15"
 _CUDA_VERSION = 12040
 _LIBRARY = "libnvidia-ml.so.1"
+_CONTROL_NODE = "/dev/nvidiactl"
 _WSL_LIBRARY = "/usr/lib/wsl/lib/libnvidia-ml.so.1"
 _RESERVED_BYTES = 551 * MIB
 _SYMBOL_MISSING = 13
@@ -71,6 +72,8 @@ def metrics_answer(description: MachineDescription, cards: Sequence[SimulatedCar
 def _refusal(description: MachineDescription) -> Json | None:
     """Give the answer that stands for none, or an acted-out fault; None when the library answers."""
     kind = next((fault.kind for fault in description.faults if fault.kind in {*_REFUSALS, *_ACTED_OUT}), None)
+    if kind is None and any(_denies_all(fault, description) for fault in description.faults):
+        return {"unavailable": "this user may not ask the driver", "reason_code": "no-permission"}
     if kind is None:
         return None
     if kind in _ACTED_OUT:
@@ -78,6 +81,11 @@ def _refusal(description: MachineDescription) -> Json | None:
     message, hint = _REFUSALS[kind]
     library = description.family_options(FAMILY).get("library_version", _OTHER_VERSION)
     return {"unavailable": message.format(library=library), "reason_code": kind, "hint": hint}
+
+
+def _denies_all(fault: FaultDescription, description: MachineDescription) -> bool:
+    is_control = fault.kind == "no-permission" and fault.options.get("path") == _CONTROL_NODE
+    return is_control and is_denied(fault, description)
 
 
 def _library(options: Mapping[str, Any], version: str) -> Json:
