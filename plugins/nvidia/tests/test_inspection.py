@@ -10,7 +10,8 @@ from anyaccel.device import DeviceState, Level, Sharing
 from anyaccel.discovery import discover
 from anyaccel.errors import UnavailableError
 from anyaccel.files import MemoryTree
-from anyaccel.machine import Journal, Machine
+from anyaccel.machine import Machine
+from anyaccel.recording import open_recording, record, write_recording
 from anyaccel.simulation import parse_description, simulate
 from anyaccel.topology import Boundary
 from anyaccel_nvidia.devices import discover_devices
@@ -183,6 +184,71 @@ def test_permission_refused_by_the_driver_is_denied(inventory_of):
     inventory = inventory_of(cards("0000:1b:00.0", "0000:43:00.0") + fault)
 
     assert [device.state.value for device in inventory.devices] == ["ready", "denied"]
+    assert codes(inventory.devices[1]) == ["permission-denied"]
+    assert "/dev/nvidia1 belongs to group hpc" in inventory.devices[1].reason
+    assert "usermod -aG hpc" in inventory.devices[1].hint
+
+
+def denied(path):
+    return f'[[fault]]\nkind = "no-permission"\npath = "{path}"\ngroup = "hpc"\n'
+
+
+def test_denied_control_file_stands_before_the_drivers_refusal(inventory_of):
+    """Who may not open /dev/nvidiactl may not ask the driver either; the file comes first, with the hint."""
+    (device,) = inventory_of(cards("0000:1b:00.0") + denied("/dev/nvidiactl")).devices
+
+    assert codes(device) == ["permission-denied", "no-permission"]
+    assert "/dev/nvidiactl belongs to group hpc" in device.reason
+    assert "usermod -aG hpc" in device.hint
+
+
+def test_denied_file_stands_before_every_other_condition(machine_of):
+    """A denied card whose function also says something of itself tells of the file first."""
+    machine = machine_of(cards("0000:1b:00.0", more='runtime_status = "suspended"') + denied("/dev/nvidiactl"))
+
+    (device,) = discover_devices(machine).devices
+
+    assert codes(device)[0] == "permission-denied"
+    assert DeviceState.ASLEEP in [condition.state for condition in device.conditions]
+
+
+def test_member_of_the_group_is_not_refused(inventory_of):
+    """The fault keeps out only users who are not in the group it names."""
+    fault = '[[fault]]\nkind = "no-permission"\npath = "/dev/nvidia0"\ngroup = "render"\n'
+
+    (device,) = inventory_of(cards("0000:1b:00.0") + fault).devices
+
+    assert device.state is DeviceState.READY
+
+
+def test_denied_card_does_not_take_the_refusal_of_a_lost_one(inventory_of):
+    """Two refused handles: one is explained by its device file, so the other card is the lost one."""
+    fault = '[[fault]]\nkind = "lost-card"\ncard = "0000:1b:00.0"\nplugin = "nvidia"\n'
+
+    lost, kept_out = inventory_of(cards("0000:1b:00.0", "0000:43:00.0") + fault + denied("/dev/nvidia1")).devices
+
+    assert (lost.state, codes(lost)) == (DeviceState.LOST, ["lost"])
+    assert (kept_out.state, codes(kept_out)) == (DeviceState.DENIED, ["permission-denied"])
+
+
+def test_denied_card_that_the_driver_does_not_list(machine_of):
+    """The device file explains the driver's silence; nothing is said of a failed start."""
+    machine = machine_of(cards("0000:1b:00.0") + denied("/dev/nvidia0"))
+
+    (device,) = inspect_devices(discover_devices(machine).devices, {"devices": []}, HOST).devices
+
+    assert codes(device) == ["permission-denied"]
+    assert device.why_unknown("numbers.index") == "the driver does not list it"
+
+
+def test_refusal_without_a_denied_file_says_where_to_look(machine_of):
+    """The driver refuses the user and no file tells why: the hint names the files to compare."""
+    machine = machine_of(cards("0000:1b:00.0"))
+
+    (device,) = inspect_devices(discover_devices(machine).devices, {"devices": [{"index": 0, "code": 4}]}, HOST).devices
+
+    assert device.reason == "the driver refuses this user"
+    assert "ls -l /dev/nvidia*" in device.hint
 
 
 def test_unified_memory_is_unknown_for_a_reason(inventory_of):
@@ -332,7 +398,35 @@ def test_numa_node_unknown_to_both_stays_unknown(one):
     device = one(cards("0000:1b:00.0"))
 
     assert device.numa_node is None
-    assert "the driver" in device.why_unknown("numa_node")
+    assert device.why_unknown("numa_node").endswith("; the driver names none")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ([0, 1], "the driver names 2 nodes"),
+        (None, "the driver does not name it (the driver was not asked)"),
+        ("", "the driver does not name it (the driver answered with nothing)"),
+        ("far", "the driver does not name it (the driver answered 'far')"),
+    ],
+)
+def test_numa_node_the_driver_does_not_help_with(answer, words, machine_of):
+    """Whatever the driver answers instead of one node, the reason says it in words."""
+    machine = machine_of(cards("0000:1b:00.0"))
+    document = machine.answers["nvidia"].documents["nvml"]
+    device = {**document["devices"][0], "numa_nodes": answer}
+
+    (seen,) = inspect_devices(discover_devices(machine).devices, {**document, "devices": [device]}, HOST).devices
+
+    assert seen.numa_node is None
+    assert seen.why_unknown("numa_node").endswith(f"; {words}")
+
+
+def test_numa_node_under_wsl_is_unknown_in_words(inventory_of):
+    """WSL shows no files and its driver names no node: a sentence, not an empty list."""
+    (device,) = inventory_of("nvidia-wsl").devices
+
+    assert device.why_unknown("numa_node") == "WSL shows no files of the GPU; the driver names none"
 
 
 def test_kernel_log_errors_are_told_per_card(machine_of, plugin):
@@ -357,14 +451,64 @@ def test_kernel_log_errors_are_told_per_card(machine_of, plugin):
     assert "2 times" in second.conditions[0].reason
 
 
-def test_kernel_log_goes_into_no_recording(machine_of):
-    """Reading the log for errors leaves nothing of it in the journal of a recording."""
-    machine = machine_of(cards("0000:1b:00.0"))
-    files = {**machine.tree.files, "/var/log/kern.log": b"NVRM: Xid (PCI:0000:1b:00): 79\n"}
-    machine = Machine(MemoryTree(files), journal=Journal())
+LOG = b"""\
+Dec  1 00:00:01 pine kernel: [    9.0] NVRM: Xid (PCI:0000:1b:00): 48, an earlier boot
+Dec  1 01:00:00 pine kernel: [    0.0] Linux version 6.8.0
+Dec  1 01:00:01 pine kernel: [    0.1] DMI: Board X9, serial BRD1700033
+Dec  1 01:10:00 pine kernel: [  600.0] NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus.
+Dec  1 01:10:01 pine login[7]: session opened for user rosalind
+"""
+
+
+@pytest.fixture
+def logged_machine(registry):
+    """A machine with one card and a kernel log, among device files and libraries of others."""
+    machine = simulate(parse_description(SCHEMA + cards("0000:1b:00.0")), registry)
+    files = {**machine.tree.files, "/var/log/kern.log": LOG, "/dev/secret-volume": b"", "/usr/lib/wsl/lib/own.so": b""}
+    tree = MemoryTree(files, machine.tree.links, machine.tree.nodes)
+    return Machine(tree, kind=machine.kind, answers=machine.answers, user=machine.user)
+
+
+def recorded(machine, registry, path):
+    """Record a machine to a file and give what is in it, and the machine that replays it."""
+    _, content = record(machine, registry)
+    write_recording(content, path)
+    return content, open_recording(path)
+
+
+def test_replay_shows_the_errors_of_the_kernel_log(logged_machine, registry, tmp_path):
+    """A recording keeps the errors of this boot, so that its replay tells of the same ones."""
+    _, replay = recorded(logged_machine, registry, tmp_path / "machine.tar.gz")
+
+    for machine in (logged_machine, replay):
+        assert codes(discover(machine, registry).devices[0]) == ["xid-79"]
+
+
+def test_recording_holds_nothing_else_of_the_kernel_log(logged_machine, registry, tmp_path):
+    """Host name, board serial, sessions and times of the log stay out of a recording."""
+    content, _ = recorded(logged_machine, registry, tmp_path / "machine.tar.gz")
+
+    everything = "\n".join(content.files) + b"\n".join(content.files.values()).decode()
+    assert "Xid (PCI:0000:1b:00): 79" in everything
+    assert [word for word in ("pine", "BRD1700033", "rosalind", "Dec  1", "600.0") if word in everything] == []
+
+
+def test_recording_holds_no_names_of_others(logged_machine, registry, tmp_path):
+    """Of /dev and the folder of WSL only what is NVIDIA's is named."""
+    content, replay = recorded(logged_machine, registry, tmp_path / "machine.tar.gz")
+
+    names = "\n".join((*content.files, *content.links, *content.folders))
+    assert "secret-volume" not in names
+    assert "own.so" not in names
+    assert "/root/dev/nvidia0" in names
+    assert discover(replay, registry).devices[0].numbers["minor"] == 0
+
+
+def test_log_without_a_boot_is_read_whole(machine_of):
+    """Where the log does not reach back to the boot, all its errors count."""
+    machine = Machine(MemoryTree({"/var/log/messages": b"pine kernel: NVRM: Xid (PCI:0000:1b:00): 79\n"}))
 
     assert xid_lines(machine) == (("0000:1b:00.0", 79),)
-    assert not any("/var/log" in path for path in (*machine.journal.files, *machine.journal.nodes))
 
 
 def test_display_board_is_listed_and_not_counted(inventory_of):

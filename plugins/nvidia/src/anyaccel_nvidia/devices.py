@@ -27,6 +27,7 @@ UNCOUNTED_BY_DRIVER = frozenset(
 """Codes of conditions under which the driver does not count a card, so that it takes no number."""
 
 _WSL_ID = f"{FAMILY}:dxg"
+_WSL_WHY_NO_NODE = "WSL shows no files of the GPU"
 _CONTROL_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm")
 _CHIPS = {
     "tegra210": "Tegra X1",
@@ -121,6 +122,7 @@ def _with_card(scene: _Scene, base: Device, card: CardFile | None) -> Device:
     """Add what /proc tells of a card, and what is wrong with its device files."""
     minor = None if card is None else card.minor
     conditions = (*base.conditions, *_card_conditions(scene, base, card, minor))
+    denied = tuple(condition for condition in conditions if condition.state is DeviceState.DENIED)
     unknown = dict(base.unknown)
     if minor is None:
         unknown["numbers.minor"] = _why_no_minor(card)
@@ -134,7 +136,7 @@ def _with_card(scene: _Scene, base: Device, card: CardFile | None) -> Device:
         uuid=None if card is None else card.uuid,
         numbers=base.numbers.with_items({"index": None, "minor": minor}),
         nodes=_nodes(base, minor),
-        conditions=conditions,
+        conditions=(*denied, *(condition for condition in conditions if condition not in denied)),
         driver_version=scene.files.version if base.driver == DRIVER else None,
         attributes=FrozenMap(attributes),
         unknown=FrozenMap(unknown),
@@ -173,7 +175,7 @@ def _card_conditions(scene: _Scene, base: Device, card: CardFile | None, minor: 
 
 def _node_conditions(scene: _Scene, minor: int | None) -> Iterable[Condition]:
     """Say what is wrong with the files that a process must open: the card's own, and the control file of all."""
-    if not scene.machine.list_folder("/dev"):
+    if not scene.files.shows_nodes:
         return
     is_container = scene.boundary.is_container
     if minor is not None:
@@ -302,7 +304,10 @@ def _from_wsl(scene: _Scene) -> Device:
         driver="dxgkrnl",
         is_integrated=None,
         unknown=FrozenMap(
-            dict.fromkeys(("model", "uuid", "numa_node", "memory_bytes", "is_integrated", "numbers.minor"), why)
+            {
+                **dict.fromkeys(("model", "uuid", "memory_bytes", "is_integrated", "numbers.minor"), why),
+                "numa_node": _WSL_WHY_NO_NODE,
+            }
         ),
         is_simulated=scene.machine.is_simulated,
     )

@@ -26,6 +26,9 @@ XID_WORDS: Mapping[int, str] = {
 }
 """Errors that concern the card, not one program, by number: NVIDIA, "Xid errors", the Xid catalog."""
 
+_RIGHTS_HINT = (
+    "compare owner, group and mode of the driver's device files (ls -l /dev/nvidia*) with this user's groups (id)"
+)
 _RESET_HINT = "reset the card while nothing uses it (sudo nvidia-smi --gpu-reset -i UUID), or reboot"
 
 
@@ -39,7 +42,7 @@ def lost_condition(code: int) -> Condition:
         reason = "the driver has lost it" if code == LOST else "it vanished while the driver was asked"
         return Condition("lost", reason, DeviceState.LOST, hint="reset or reseat the card, or reboot")
     if code == NO_PERMISSION:
-        return Condition("refused", "the driver refuses this user", DeviceState.DENIED)
+        return Condition("refused", "the driver refuses this user", DeviceState.DENIED, hint=_RIGHTS_HINT)
     return Condition("refused", f"the driver refuses it: {code_words(code)}", DeviceState.UNUSABLE)
 
 

@@ -132,8 +132,16 @@ def _numa(root: Device, entry: Reply) -> tuple[int | None, str | None, str | Non
     if len(nodes) == 1:
         return nodes[0], None, "driver"
     kernel = root.why_unknown("numa_node") or "the kernel does not say"
-    driver = f"the driver names {len(nodes)} nodes" if nodes else f"the driver: {entry.why('numa_nodes')}"
-    return None, f"{kernel}; {driver}", None
+    return None, f"{kernel}; {_driver_nodes_words(entry, len(nodes))}", None
+
+
+def _driver_nodes_words(entry: Reply, count: int) -> str:
+    """Say what the driver answered where it names no single node."""
+    if count:
+        return f"the driver names {count} nodes"
+    if entry.is_empty_list("numa_nodes"):
+        return "the driver names none"
+    return f"the driver does not name it ({entry.why('numa_nodes')})"
 
 
 def _memory(root: Device, entry: Reply) -> tuple[int | None, str | None]:

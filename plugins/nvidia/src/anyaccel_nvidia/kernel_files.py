@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from anyaccel.errors import FileUnavailableError
 from anyaccel.frozen import FrozenMap
-from anyaccel.machine import Journal, Machine
+from anyaccel.machine import Machine
 from anyaccel.pci import normal_address
 
 __all__ = [
@@ -25,10 +25,15 @@ __all__ = [
 ]
 
 _PROC = "/proc/driver/nvidia"
+_NODE_NAMES = "null|nvidia(ctl|-uvm|[0-9]{1,9})"
+"""What is looked for in /dev: the driver's files, and one that every system has, to see that device files are there at all."""
+_ADDRESS_NAME = "[0-9a-fA-F:.]{12,16}"
 _WSL_FOLDER = "/usr/lib/wsl/lib"
 _TREE_ROOTS = ("/proc/device-tree", "/sys/firmware/devicetree/base")
 _SOC_NODES = ("/dev/nvhost-gpu", "/dev/nvhost-ctrl-gpu", "/dev/nvgpu/igpu0/ctrl", "/dev/nvmap")
-_LOGS = ("/var/log/kern.log", "/var/log/messages", "/var/log/dmesg", "/dev/kmsg")
+_LOGS = ("/var/log/kern.log", "/var/log/messages", "/var/log/dmesg")
+"""Never the kernel's own device: reading it would wait for the next message."""
+_BOOT = re.compile(r"(?:^|\] |kernel: )Linux version ", re.MULTILINE)
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.\d)?\): (\d+)")
 
 
@@ -54,7 +59,8 @@ class DriverFiles:
     """What the kernel driver shows.
 
     Args: version: of the kernel module, None = not loaded or not said. flavour: `open` or `proprietary`.
-        cards: by PCI address. minors: numbers of the device files present. has_control: whether /dev/nvidiactl is there.
+        cards: by PCI address. minors: numbers of the device files present. shows_nodes: whether device files are part of
+        what can be seen; a copy of /sys and /proc alone has none. has_control: whether /dev/nvidiactl is there.
         has_wsl: whether this is WSL with NVIDIA's library handed in by the host.
     """
 
@@ -62,6 +68,7 @@ class DriverFiles:
     flavour: str | None = None
     cards: FrozenMap[CardFile] = field(default_factory=FrozenMap)
     minors: frozenset[int] = frozenset()
+    shows_nodes: bool = False
     has_control: bool = False
     has_wsl: bool = False
 
@@ -86,16 +93,18 @@ def read_driver_files(machine: Machine, asleep: frozenset[str]) -> DriverFiles:
     """
     version, flavour = _version(machine)
     cards = {}
-    for name in machine.list_folder(f"{_PROC}/gpus"):
+    for name in machine.list_folder(f"{_PROC}/gpus", _ADDRESS_NAME):
         address = normal_address(name)
         if address is not None:
             cards[address] = _card(machine, name, address, is_read=address not in asleep)
-    minors = (re.fullmatch(r"nvidia([0-9]{1,9})", name) for name in machine.list_folder("/dev"))
+    names = machine.list_folder("/dev", _NODE_NAMES)
+    minors = (re.fullmatch(r"nvidia([0-9]{1,9})", name) for name in names)
     return DriverFiles(
         version=version,
         flavour=flavour,
         cards=FrozenMap(cards),
         minors=frozenset(int(match.group(1)) for match in minors if match is not None),
+        shows_nodes=bool(names),
         has_control=machine.exists("/dev/nvidiactl"),
         has_wsl=_has_wsl(machine),
     )
@@ -155,8 +164,8 @@ def _number(text: str) -> int | None:
 
 
 def _has_wsl(machine: Machine) -> bool:
-    names = machine.list_folder(_WSL_FOLDER)
-    return machine.exists("/dev/dxg") and any(name in names for name in ("libnvidia-ml.so.1", "libcuda.so.1"))
+    libraries = machine.list_folder(_WSL_FOLDER, r"libnvidia-ml\.so\.1|libcuda\.so\.1")
+    return bool(libraries) and machine.exists("/dev/dxg")
 
 
 def read_soc_board(machine: Machine) -> SocBoard | None:
@@ -183,20 +192,19 @@ def _strings(machine: Machine, path: str) -> tuple[str, ...]:
 def xid_lines(machine: Machine) -> tuple[tuple[str, int], ...]:
     """Give (PCI address, Xid number) of every error of this boot that a readable kernel log tells of.
 
-    Only logs that are plain files are read: reading the kernel's own device would wait for the next message. What is read goes
-    into no recording: a log holds host names, serial numbers and much that concerns nobody else.
+    Of what is read a scrubbed recording keeps the lines of errors and boots, from those words on; both must be found in
+    the whole log and in what is kept of it.
     """
-    machine = machine.with_journal(Journal())
     for path in _LOGS:
-        node = machine.node(path)
-        text = machine.read_text_or_none(path) if node is not None and node.major is None else None
+        text = machine.read_text_or_none(path)
         if text is not None and "NVRM" in text:
             return _xids(_since_boot(text))
     return ()
 
 
 def _since_boot(text: str) -> str:
-    return text[text.rfind("] Linux version ") :] if "] Linux version " in text else text
+    boots = [match.start() for match in _BOOT.finditer(text)]
+    return text[boots[-1] :] if boots else text
 
 
 def _xids(text: str) -> tuple[tuple[str, int], ...]:

@@ -14,7 +14,7 @@ from anyaccel_nvidia.declaration import BATCH_VARIABLES
 from anyaccel_nvidia.devices import NOT_ASKED
 from anyaccel_nvidia.health import lost_condition
 from anyaccel_nvidia.kernel_files import kernel_driver_version, xid_lines
-from anyaccel_nvidia.replies import NOT_FOUND, Reply
+from anyaccel_nvidia.replies import NO_PERMISSION, NOT_FOUND, Reply
 
 __all__ = ["InspectionScene", "Match", "look_around", "match_answers", "with_instead"]
 
@@ -79,10 +79,20 @@ class Match:
         """Give a card the driver said nothing about: lost where handles are refused, else not shown to this process."""
         if not _is_unasked(root):
             return self._with_lost_number(root) if root.state is DeviceState.LOST else root
-        if self.refused and len(self._waiting) <= len(self.refused):
-            lost = lost_condition(self.refused[0].number("code") or 0)
+        if _is_denied(root):
+            return self._with_lost_number(_without_unasked(root))
+        refused, waiting_count = self._unexplained
+        if refused and waiting_count <= len(refused):
+            lost = lost_condition(refused[0].number("code") or 0)
             return self._with_lost_number(with_instead(root, lost))
-        return with_instead(root, _not_shown(len(self.refused), self.scene))
+        return with_instead(root, _not_shown(len(refused), self.scene))
+
+    @property
+    def _unexplained(self) -> tuple[tuple[Reply, ...], int]:
+        """Give the refused handles, and how many cards wait, without those whose device file keeps this user out."""
+        denied = sum(_is_denied(root) for root in self._waiting)
+        for_rights = [entry for entry in self.refused if entry.number("code") == NO_PERMISSION][:denied]
+        return tuple(entry for entry in self.refused if entry not in for_rights), len(self._waiting) - len(for_rights)
 
     @property
     def _waiting(self) -> tuple[Device, ...]:
@@ -132,12 +142,21 @@ def with_instead(device: Device, condition: Condition) -> Device:
     """Put a condition in the place of "not asked"; a device that has no such condition stays as it is."""
     if not _is_unasked(device):
         return device
-    kept = tuple(known for known in device.conditions if known.code != NOT_ASKED)
-    return replace(device, conditions=(*kept, condition))
+    kept = _without_unasked(device)
+    return replace(kept, conditions=(*kept.conditions, condition))
+
+
+def _without_unasked(device: Device) -> Device:
+    return replace(device, conditions=tuple(known for known in device.conditions if known.code != NOT_ASKED))
 
 
 def _is_unasked(device: Device) -> bool:
     return any(condition.code == NOT_ASKED for condition in device.conditions)
+
+
+def _is_denied(device: Device) -> bool:
+    """Whether a device file keeps this user out, which explains the driver's silence."""
+    return any(condition.state is DeviceState.DENIED for condition in device.conditions)
 
 
 def _not_shown(refused_count: int, scene: InspectionScene) -> Condition:

@@ -46,8 +46,8 @@ def partitions_from_files(machine: Machine, parent: Device) -> tuple[Device, ...
 
 
 def _numbered_folders(machine: Machine, folder: str, prefix: str) -> tuple[int, ...]:
-    matches = (re.fullmatch(rf"{prefix}([0-9]{{1,9}})", name) for name in machine.list_folder(folder))
-    return tuple(sorted(int(match.group(1)) for match in matches if match is not None))
+    names = machine.list_folder(folder, rf"{prefix}[0-9]{{1,9}}")
+    return tuple(sorted(int(name.removeprefix(prefix)) for name in names))
 
 
 def _nodes(

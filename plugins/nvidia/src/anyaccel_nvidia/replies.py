@@ -71,6 +71,10 @@ class Reply:
         value = self._values.get(name)
         return tuple(_number(entry) for entry in value) if isinstance(value, list) else ()
 
+    def is_empty_list(self, name: str) -> bool:
+        """Whether the answer is a list that holds nothing."""
+        return self._values.get(name) == []
+
     def code(self, name: str) -> int | None:
         """Give the return code that stands for a value, None when there is none."""
         return _number(self._codes.get(name))
@@ -80,7 +84,9 @@ class Reply:
         if name in self._codes:
             return code_words(self._codes[name])
         value = self._values.get(name)
-        return "the driver was not asked" if value is None else f"the driver answered {value!r}"
+        if value is None:
+            return "the driver was not asked"
+        return "the driver answered with nothing" if value in ("", [], {}) else f"the driver answered {value!r}"
 
     def inner(self, name: str) -> Reply:
         """Give an object inside this one, empty when there is none."""
