@@ -64,7 +64,10 @@ def levels(evidence: Mapping[str, Mapping[str, str]]) -> str:
 
 def table(evidence: Mapping[str, Mapping[str, str]], registry: Registry) -> str:
     """Give the table in Markdown: one row a plugin."""
-    lines = ["| family | level | kit, in replay | machines | not possible | not built yet |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| family | level | kit, in replay | machines | not possible | not built yet |",
+        "|---|---|---|---|---|---|",
+    ]
     lines += [_row(registry.plugin(key), statuses, registry) for key, statuses in sorted(evidence.items())]
     return "\n".join(lines)
 
@@ -78,7 +81,8 @@ def _row(plugin: Plugin, statuses: Mapping[str, str], registry: Registry) -> str
         level_of(statuses.values()),
         kit,
         f"{count} simulated, 0 recorded",
-        _missing(plugin),
+        _declared(plugin, SupportState.UNSUPPORTED),
+        _declared(plugin, SupportState.NOT_IMPLEMENTED),
     )
     return f"| {' | '.join(cells)} |"
 
