@@ -24,7 +24,9 @@ def readings(devices: tuple[Device, ...], answer: Any) -> tuple[Reading, ...]:
     )
 
 
-def _reading(chip: Device, name: str, value: float | None) -> Reading:
+def _reading(chip: Device, name: str, value: object) -> Reading:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        value = None
     return Reading(chip.id, name, SENSORS[name], value, "the driver does not tell" if value is None else None)
 
 

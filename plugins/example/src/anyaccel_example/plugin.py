@@ -18,6 +18,7 @@ from anyaccel.resources import RequestAnswer, ResourceRequest
 from anyaccel.topology import TopologyReport
 from anyaccel.visibility import EnvironmentChange, Gang, Resolution, Selection
 from anyaccel_example._driver import collect, run_imaginary_runtime
+from anyaccel_example.answer import checked
 from anyaccel_example.devices import FAMILY, MATCHES, does_open, find_devices, inspected, mesh_links
 from anyaccel_example.health import findings, findings_without_driver, readings
 from anyaccel_example.requests import RESOURCES, legal_sets
@@ -53,12 +54,12 @@ def accel_discover_devices(machine: Machine) -> Discovery:
 @hookimpl
 def accel_inspect_devices(machine: Machine, devices: tuple[Device, ...]) -> Inspection:
     # An UnavailableError may pass: core keeps the rows and writes its reason and hint on each of them.
-    return inspected(devices, machine.ask("driver", collect))
+    return inspected(devices, checked(machine.ask("driver", collect)))
 
 
 @hookimpl
 def accel_describe_topology(machine: Machine, devices: tuple[Device, ...]) -> TopologyReport:
-    return mesh_links(devices, machine.ask("driver", collect))
+    return mesh_links(devices, checked(machine.ask("driver", collect)))
 
 
 @hookimpl
@@ -80,20 +81,20 @@ def accel_validate_request(view: FamilyView, request: ResourceRequest) -> Reques
 
 @hookimpl
 def accel_read_metrics(machine: Machine, devices: tuple[Device, ...]) -> tuple[Reading, ...]:
-    return readings(devices, machine.ask("driver", collect))
+    return readings(devices, checked(machine.ask("driver", collect)))
 
 
 @hookimpl
 def accel_diagnose(machine: Machine) -> tuple[Finding, ...]:
     try:
-        return findings(machine.ask("driver", collect))
+        return findings(checked(machine.ask("driver", collect)))
     except UnavailableError as error:
         return findings_without_driver(error)
 
 
 @hookimpl
 def accel_observe_runtime(machine: Machine) -> tuple[str, ...]:
-    chips = machine.ask("driver", collect)["chips"]
+    chips = checked(machine.ask("driver", collect))["chips"]
     return run_imaginary_runtime([row for row in chips if does_open(machine, row["node"])], machine.environ)
 
 
