@@ -11,6 +11,7 @@ from anyaccel.frozen import FrozenMap
 from anyaccel.topology import LinkState, TopologyReport
 from anyaccel_amd.kfd import KfdLink
 from anyaccel_amd.links import report_from_kfd, with_smi_links
+from anyaccel_amd.replies import Reply
 from anyaccel_amd.smi_answer import expected_library_major, library_major, link_kind, processor_of
 
 XGMI, PCIE = 11, 2
@@ -290,8 +291,8 @@ def test_a_library_version_is_read_from_its_text(text, major):
 def test_a_processor_is_found_by_its_node_first():
     """Partitions share an address; without a node a lone address is enough, several are not."""
     rows = [{"address": "a", "kfd_node": 1}, {"address": "a", "kfd_node": 2}, {"address": "b", "kfd_node": None}]
-    answer = {"processors": rows}
+    rows = Reply({"processors": rows}).rows("processors")
 
-    assert processor_of(answer, address="a", kfd_node=2) is rows[1]
-    assert processor_of(answer, address="b", kfd_node=9) is rows[2]
-    assert processor_of(answer, address="a", kfd_node=9) is None
+    assert processor_of(rows, address="a", kfd_node=2) is rows[1]
+    assert processor_of(rows, address="b", kfd_node=9) is rows[2]
+    assert processor_of(rows, address="a", kfd_node=9) is None

@@ -11,6 +11,7 @@ from anyaccel.errors import UnavailableError
 from anyaccel.frozen import FrozenMap
 from anyaccel.machine import Machine
 from anyaccel_amd.conditions import ErrorCounts, error_conditions, read_error_counts
+from anyaccel_amd.replies import Reply, told
 from anyaccel_amd.smi_answer import processor_of
 
 __all__ = ["inspect_devices", "may_ask", "with_smi_answer"]
@@ -101,86 +102,118 @@ def _error_attributes(counts: Mapping[str, ErrorCounts]) -> tuple[dict[str, Scal
 
 
 def with_smi_answer(devices: Sequence[Device], answer: Json) -> Inspection:
-    """Put amdsmi's answer to the devices it belongs to."""
-    notes: list[str] = []
-    richer = tuple(_with_processor(device, answer, notes) for device in devices)
+    """Put amdsmi's answer to the devices it belongs to.
+
+    Args: answer: the document as it came, from a recording too; what cannot be read in it costs itself only.
+    """
+    if not isinstance(answer, Mapping):
+        refusal = f"amdsmi's answer cannot be read: {told(answer)}"
+        return Inspection(tuple(devices), notes=(refusal,), facts=FrozenMap({"amdsmi": "unreadable"}))
+    reply = Reply(answer)
+    rows = reply.rows("processors")
+    unread = reply.why_not_rows("processors")
+    notes = [] if unread is None else [f"a part of amdsmi's answer cannot be read: {unread}"]
+    richer = tuple(_with_processor(device, rows, notes) for device in devices)
     facts: dict[str, Scalar] = {
         "amdsmi": "answered",
-        "amdsmi_library_version": answer.get("library_version"),
-        "amdsmi_binding_version": answer.get("binding_version"),
+        "amdsmi_library_version": reply.text("library_version"),
+        "amdsmi_binding_version": reply.text("binding_version"),
     }
     return Inspection(richer, notes=tuple(notes), facts=FrozenMap(facts))
 
 
-def _with_processor(device: Device, answer: Json, notes: list[str]) -> Device:
+def _with_processor(device: Device, rows: Sequence[Reply], notes: list[str]) -> Device:
     address = next(iter(device.pci_addresses), None)
-    row = processor_of(answer, address=address, kfd_node=device.numbers.get("kfd"))
+    row = processor_of(rows, address=address, kfd_node=device.numbers.get("kfd"))
     if row is None:
         return device
     _note_clashes(device, row, notes)
-    unknown = dict(device.unknown)
-    model = device.model or row.get("market_name")
-    memory, version = device.memory_bytes, device.driver_version
-    if memory is None and device.parent is None and row.get("vram_bytes"):
-        memory = int(row["vram_bytes"])
-    version = version or row.get("driver_version")
-    for name, value in (("model", model), ("memory_bytes", memory), ("driver_version", version)):
-        if value is not None:
-            unknown.pop(name, None)
     is_divided = "partition_count" in device.attributes
+    filled = _filled(device, row)
     return replace(
-        device,
+        filled,
         conditions=(*device.conditions, *_conditions(device, row)),
-        model=model,
-        memory_bytes=memory,
-        driver_version=version,
         numbers=device.numbers if is_divided else device.numbers.with_items(_numbers(row)),
         attributes=device.attributes.with_items(_attributes(device, row)),
-        unknown=FrozenMap(unknown if is_divided else {**unknown, **_reasons(row)}),
+        unknown=filled.unknown.with_items(_reasons(device, row, is_divided=is_divided)),
     )
 
 
-def _numbers(row: Mapping[str, Json]) -> dict[str, int | str | None]:
-    return {"hip": row.get("hip_id"), "hsa": row.get("hsa_id")}
+def _filled(device: Device, row: Reply) -> Device:
+    """Give the device with what files left unknown and amdsmi tells; what it answers instead joins the reason."""
+    memory = row.number("vram_bytes", bits=64) if device.parent is None else None
+    model = device.model or row.text("market_name")
+    version = device.driver_version or row.text("driver_version")
+    size = device.memory_bytes if device.memory_bytes is not None else memory or None
+    unknown = dict(device.unknown)
+    asked = [("model", model, "market_name"), ("driver_version", version, "driver_version")]
+    if device.parent is None:
+        asked.append(("memory_bytes", None if size is None else str(size), "vram_bytes"))
+    for name, value, field in asked:
+        if value is not None:
+            unknown.pop(name, None)
+        elif row.has(field):
+            unknown[name] = "; ".join(reason for reason in (unknown.get(name), row.why(field)) if reason)
+    return replace(device, model=model, memory_bytes=size, driver_version=version, unknown=FrozenMap(unknown))
 
 
-def _conditions(device: Device, row: Mapping[str, Json]) -> tuple[Condition, ...]:
+def _numbers(row: Reply) -> dict[str, int | str | None]:
+    return {"hip": row.number("hip_id"), "hsa": row.number("hsa_id")}
+
+
+def _conditions(device: Device, row: Reply) -> tuple[Condition, ...]:
     """Give what amdsmi's totals mean where the driver's own counters could not be read."""
-    counts = row.get("errors_counted")
-    if not counts or "uncorrected_errors" in device.attributes or device.parent is not None:
+    if "uncorrected_errors" in device.attributes or device.parent is not None:
         return ()
-    total = ErrorCounts(int(counts.get("uncorrected") or 0), int(counts.get("corrected") or 0))
+    counts = _error_counts(row)
+    total = ErrorCounts(counts["smi_uncorrected_errors"] or 0, counts["smi_corrected_errors"] or 0)
     return error_conditions({"all blocks": total})
 
 
-def _attributes(device: Device, row: Mapping[str, Json]) -> dict[str, Scalar]:
+def _error_counts(row: Reply) -> dict[str, int | None]:
+    counts = row.inner("errors_counted")
+    return {f"smi_{kind}_errors": counts.number(kind, bits=64) for kind in ("uncorrected", "corrected")}
+
+
+def _attributes(device: Device, row: Reply) -> dict[str, Scalar]:
     """Give what only amdsmi tells; the error counters are the whole GPU's, so its partitions do not repeat them."""
-    counts = (row.get("errors_counted") or {}) if device.parent is None else {}
     found: dict[str, Scalar] = {
-        "market_name": row.get("market_name"),
-        "process_count": row.get("process_count"),
-        "smi_uncorrected_errors": counts.get("uncorrected"),
-        "smi_corrected_errors": counts.get("corrected"),
+        "market_name": row.text("market_name"),
+        "process_count": row.number("process_count"),
+        **(_error_counts(row) if device.parent is None else {}),
     }
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _reasons(row: Mapping[str, Json]) -> dict[str, str]:
-    told = {"hip_id": "numbers.hip", "hsa_id": "numbers.hsa", "process_count": "attributes.process_count"}
-    problems = row.get("problems") or {}
+def _reasons(device: Device, row: Reply, *, is_divided: bool) -> dict[str, str]:
+    """Say why numbers, the number of processes and what was answered in odd form are unknown."""
+    asked = {} if is_divided else {"hip_id": "numbers.hip", "hsa_id": "numbers.hsa"}
+    reasons = {place: row.why(name) for name, place in asked.items() if row.number(name) is None}
+    if row.number("process_count") is None and not (is_divided and not row.has("process_count")):
+        reasons["attributes.process_count"] = row.why("process_count")
+    if row.text("market_name") is None and row.has("market_name"):
+        reasons["attributes.market_name"] = row.why("market_name")
+    return reasons if device.parent is not None else {**reasons, **_error_reasons(row)}
+
+
+def _error_reasons(row: Reply) -> dict[str, str]:
+    if not row.has("errors_counted"):
+        return {}
+    counts = row.inner("errors_counted")
     return {
-        place: str(problems.get(name, "amdsmi does not tell it"))
-        for name, place in told.items()
-        if row.get(name) is None
+        f"attributes.{name}": counts.why(kind) if counts.has(kind) else row.why("errors_counted")
+        for name, number in _error_counts(row).items()
+        if number is None
+        for kind in [name.removeprefix("smi_").removesuffix("_errors")]
     }
 
 
-def _note_clashes(device: Device, row: Mapping[str, Json], notes: list[str]) -> None:
-    index, hip = device.numbers.get("index"), row.get("hip_id")
+def _note_clashes(device: Device, row: Reply, notes: list[str]) -> None:
+    index, hip = device.numbers.get("index"), row.number("hip_id")
     if index is not None and hip is not None and index != hip:
         notes.append(
             f"{device.id} is number {index} in the KFD order and HIP number {hip} in amdsmi; masks count KFD's"
         )
-    uuid = row.get("hip_uuid")
-    if device.uuid is not None and uuid and uuid.lower() != device.uuid.lower():
+    uuid = row.text("hip_uuid")
+    if device.uuid is not None and uuid is not None and uuid.lower() != device.uuid.lower():
         notes.append(f"{device.id} has the unique id {device.uuid} in files and {uuid} in amdsmi; the files' is used")

@@ -13,6 +13,7 @@ from typing import Any
 from anyaccel.device import Device
 from anyaccel.topology import Link, LinkSource, LinkState, TopologyReport
 from anyaccel_amd.kfd import LINK_PCIE, LINK_XGMI, KfdLink
+from anyaccel_amd.replies import Reply
 from anyaccel_amd.smi_answer import link_kind
 
 __all__ = ["report_from_kfd", "with_smi_links"]
@@ -141,12 +142,14 @@ def _count(pair: _Pair) -> int | None:
 def with_smi_links(report: TopologyReport, devices: Sequence[Device], answer: Json) -> TopologyReport:
     """Add what amdsmi knows and KFD does not: bandwidth of xGMI links, or all links where KFD told none.
 
+    Args: answer: the document as it came; a row that cannot be read is left out.
     Returns: a report whose notes name the pairs on which the two disagree; KFD's word stands.
     """
-    told = _smi_kinds(devices, answer)
+    reply = Reply(answer)
+    told = _smi_kinds(devices, reply)
     if not report.links:
         return replace(report, links=tuple(_smi_link(pair, kind) for pair, kind in sorted(told.items())))
-    speeds = _smi_speeds(devices, answer)
+    speeds = _smi_speeds(devices, reply)
     links = tuple(_with_speed(link, speeds.get(_key(link.a, link.b))) for link in report.links)
     clashes = [
         f"amdsmi calls {link.a} – {link.b} {told[key]}, KFD calls it {link.kind}; KFD's word is used"
@@ -160,18 +163,18 @@ def _key(a: str, b: str) -> tuple[str, str]:
     return (a, b) if a <= b else (b, a)
 
 
-def _smi_kinds(devices: Sequence[Device], answer: Json) -> dict[tuple[str, str], str]:
-    ids = _ids_by_address(devices)
+def _smi_kinds(devices: Sequence[Device], answer: Reply) -> dict[tuple[str, str], str]:
+    ids, version = _ids_by_address(devices), answer.text("library_version")
     kinds = {}
-    for row in answer.get("links", ()):
-        a, b = ids.get(row["a"]), ids.get(row["b"])
-        kind = link_kind(row.get("type"), answer.get("library_version"), call="topology")
-        if a is not None and b is not None and kind is not None:
+    for row in answer.rows("links"):
+        a, b = ids.get(row.text("a")), ids.get(row.text("b"))
+        kind = link_kind(row.number("type"), version, call="topology")
+        if a is not None and b is not None and a != b and kind is not None:
             kinds[_key(a, b)] = kind
     return kinds
 
 
-def _ids_by_address(devices: Sequence[Device]) -> dict[str, str]:
+def _ids_by_address(devices: Sequence[Device]) -> dict[str | None, str]:
     return {address: device.id for device in devices for address in device.pci_addresses}
 
 
@@ -180,19 +183,25 @@ def _smi_link(pair: tuple[str, str], kind: str) -> Link:
     return Link(pair[0], pair[1], kind, kind.upper(), source=LinkSource.READ, reason=reason)
 
 
-def _smi_speeds(devices: Sequence[Device], answer: Json) -> dict[tuple[str, str], int]:
+def _smi_speeds(devices: Sequence[Device], answer: Reply) -> dict[tuple[str, str], int]:
     """Add up the bandwidth of the links of each pair of GPUs, in bytes a second each way; the binding tells Gbit/s."""
-    ids = _ids_by_address(devices)
-    speeds: dict[tuple[str, str], int] = {}
-    for row in answer.get("processors", ()):
-        here = ids.get(row["address"])
-        for link in row.get("xgmi_links") or ():
-            there = ids.get(link["address"])
-            kind = link_kind(link.get("type"), answer.get("library_version"), call="metrics")
-            if here is None or there is None or here >= there or kind != "xgmi" or not link.get("max_gbits"):
-                continue
-            speeds[(here, there)] = speeds.get((here, there), 0) + link["max_gbits"] * 125_000_000
-    return speeds
+    ids, version = _ids_by_address(devices), answer.text("library_version")
+    told = [
+        (ids.get(row.text("address")), link) for row in answer.rows("processors") for link in row.rows("xgmi_links")
+    ]
+    parts: dict[tuple[str, str], list[int | None]] = {}
+    for here, link in told:
+        there = ids.get(link.text("address"))
+        kind = link_kind(link.number("type"), version, call="metrics")
+        if here is not None and there is not None and here < there and kind == "xgmi":
+            parts.setdefault((here, there), []).append(link.number("max_gbits"))
+    return {pair: sum(known) * 125_000_000 for pair, gbits in parts.items() if (known := _all_known(gbits))}
+
+
+def _all_known(numbers: Sequence[int | None]) -> list[int] | None:
+    """Give the numbers, None when one of them is unknown: a sum without it would be too small."""
+    known = [number for number in numbers if number]
+    return known if len(known) == len(numbers) else None
 
 
 def _with_speed(link: Link, speed: int | None) -> Link:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+
+from anyaccel_amd.replies import Reply
 
 __all__ = ["expected_library_major", "library_major", "link_kind", "processor_of"]
-
-Json = Any
 
 _IO_LINK = {1: "pcie", 2: "xgmi"}
 _LINK_24 = {0: "pcie", 1: "xgmi"}
@@ -63,12 +62,14 @@ def link_kind(number: int | None, version: str | None, *, call: str) -> str | No
     return (_LINK_24 if version is not None and version.startswith("24.6") else _LINK_25).get(number)
 
 
-def processor_of(answer: Json, *, address: str | None, kfd_node: int | str | None) -> Mapping[str, Json] | None:
-    """Give the processor that stands for one device: by KFD node, which tells partitions apart, else by PCI address."""
-    rows = [row for row in answer.get("processors", ()) if isinstance(row, Mapping)]
+def processor_of(rows: Sequence[Reply], *, address: str | None, kfd_node: int | str | None) -> Reply | None:
+    """Give the processor that stands for one device: by KFD node, which tells partitions apart, else by PCI address.
+
+    Args: rows: the `processors` of the answer.
+    """
     if kfd_node is not None:
-        found = next((row for row in rows if row.get("kfd_node") == kfd_node), None)
+        found = next((row for row in rows if row.number("kfd_node") == kfd_node), None)
         if found is not None:
             return found
-    same = [row for row in rows if address is not None and row.get("address") == address]
+    same = [row for row in rows if address is not None and row.text("address") == address]
     return same[0] if len(same) == 1 else None
