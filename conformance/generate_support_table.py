@@ -1,6 +1,6 @@
 """The support table of the README, made from what the conformance kit found; nobody edits it by hand.
 
-Usage: python conformance/generate_support_table.py REPORT.json ...            (write evidence/, the levels of the command line, and the README's table)
+Usage: python conformance/generate_support_table.py REPORT.json ...            (write them all)
        python conformance/generate_support_table.py --check [REPORT.json ...]  (exit 1 when either differs)
 
 A report is what `pytest --pyargs anyaccel_conformance.checks --accel-plugin KEY --accel-report FILE` writes. Of each plugin its

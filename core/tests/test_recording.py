@@ -288,3 +288,47 @@ def test_recording_of_a_root_names_no_folder_of_its_maker(write_toy, pci_machine
     _, content = record(machine, Registry.of(write_toy()))
 
     assert json.loads(content.files["/machine.json"])["name"] == "server-7"
+
+
+def test_links_that_double_at_each_step_end_at_once(tmp_path):
+    """A chain of links that would take longer than the universe to follow is refused after forty, as the kernel does."""
+    links = [("x", special(f"root/L{n}", tarfile.SYMTYPE, f"L{n + 1}/L{n + 1}")) for n in range(60)]
+
+    machine = open_recording(
+        make_archive(tmp_path / "links.tar.gz", [*links, ("x", special("root/L60", tarfile.SYMTYPE, "."))])
+    )
+
+    assert not machine.exists("/L0/x")
+    assert machine.list_folder("/L0") == ()
+
+
+@pytest.mark.parametrize("name", ["root/" + "d/" * 5000 + "x", "root/" + "d" * 5000])
+def test_paths_of_no_machine_are_refused(name, tmp_path):
+    """A path deeper or longer than any machine's is unsafe."""
+    with pytest.raises(RecordingError, match="unsafe path"):
+        open_recording(make_archive(tmp_path / "deep.tar.gz", [(name, b"")]))
+
+
+def test_headers_count_as_size(tmp_path, monkeypatch):
+    """A header of gigabytes is not read into memory: the limit counts what is uncompressed, not what is stored."""
+    monkeypatch.setattr(recording_module, "MAX_TOTAL_BYTES", 100_000)
+    monkeypatch.setattr(recording_module, "MAX_ENTRIES", 10)
+    path = tmp_path / "headers.tar.gz"
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as archive:
+        info = tarfile.TarInfo("root/x")
+        info.pax_headers = {"comment": "x" * 5_000_000}
+        archive.addfile(info)
+
+    with pytest.raises(RecordingError, match="too large"):
+        open_recording(path)
+
+
+@pytest.mark.parametrize("kind", ["gz", "bz2", "xz", ""])
+def test_every_compression_is_read(kind, tmp_path):
+    """The kind is told by the content, not by the name."""
+    path = tmp_path / "machine"
+    with tarfile.open(path, f"w:{kind}" if kind else "w") as archive:
+        add(archive, "machine.json", json.dumps(META).encode())
+        add(archive, "root/x", b"hello")
+
+    assert open_recording(path).read_text("/x") == "hello"

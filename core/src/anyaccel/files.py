@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -107,7 +107,11 @@ class FolderTree:
         return tuple(sorted(os.listdir(self._host_path(path))))
 
     def resolve(self, path: str) -> str:
-        return self._resolve(path, _MAX_LINKS)
+        folder, name = posixpath.split(posixpath.normpath(path))
+        start = self._folders.get(folder)
+        if start is None:
+            start = self._folders[folder] = _follow(folder, "/", self._link_target)
+        return _follow(name, start, self._link_target)
 
     def exists(self, path: str) -> bool:
         try:
@@ -126,21 +130,9 @@ class FolderTree:
     def _host_path(self, path: str) -> str:
         return self._root + self.resolve(path)
 
-    def _resolve(self, path: str, links_left: int) -> str:
-        folder, name = posixpath.split(posixpath.normpath(path))
-        if name == "":
-            return "/"
-        parent = self._folders.get(folder)
-        if parent is None:
-            parent = self._folders[folder] = self._resolve(folder, links_left)
-        here = posixpath.join(parent, name)
+    def _link_target(self, here: str) -> str | None:
         status = os.lstat(self._root + here)
-        if not stat.S_ISLNK(status.st_mode):
-            return here
-        if links_left == 0:
-            raise OSError(40, "too many levels of symbolic links", path)
-        target = posixpath.join(parent, os.readlink(self._root + here))
-        return self._resolve(_normal_inside(target), links_left - 1)
+        return os.readlink(self._root + here) if stat.S_ISLNK(status.st_mode) else None
 
 
 @dataclass(frozen=True)
@@ -180,7 +172,7 @@ class MemoryTree:
         return tuple(sorted(names[real]))
 
     def resolve(self, path: str) -> str:
-        return self._resolve(path, _MAX_LINKS)
+        return _follow(path, "/", self._link_target)
 
     def exists(self, path: str) -> bool:
         try:
@@ -192,22 +184,13 @@ class MemoryTree:
     def node(self, path: str) -> NodeFact:
         return self.nodes.get(self.resolve(path), NodeFact())
 
-    def _resolve(self, path: str, links_left: int) -> str:
-        normal = posixpath.normpath(path)
-        if normal == "/":
-            return "/"
-        folder, name = posixpath.split(normal)
-        parent = self._resolve(folder, links_left)
-        here = posixpath.join(parent, name)
+    def _link_target(self, here: str) -> str | None:
         if here in self.links:
-            if links_left == 0:
-                raise OSError(40, "too many levels of symbolic links", path)
-            target = posixpath.join(parent, self.links[here])
-            return self._resolve(_normal_inside(target), links_left - 1)
+            return self.links[here]
         names: dict[str, set[str]] = self.__dict__["_names"]
         if here in self.files or here in self.nodes or here in names:
-            return here
-        raise FileNotFoundError(2, "no such file", path)
+            return None
+        raise FileNotFoundError(2, "no such file", here)
 
 
 def _enter(names: dict[str, set[str]], path: str) -> None:
@@ -223,9 +206,31 @@ def _enter(names: dict[str, set[str]], path: str) -> None:
         folder, name = posixpath.split(folder)
 
 
-def _normal_inside(path: str) -> str:
-    """Normalise an absolute path; `..` above the root stays at the root, as the kernel has it."""
-    return posixpath.normpath("/" + path.lstrip("/"))
+def _follow(path: str, start: str, link_target: Callable[[str], str | None]) -> str:
+    """Walk a path as the kernel does: at most 40 links in all, `..` above the root stays at the root.
+
+    Args: start: the real folder to begin in. link_target: where a link leads, None for what is no link; raises when nothing is
+        there.
+    """
+    here, pending, links_left = start, path.split("/")[::-1], _MAX_LINKS
+    while pending:
+        name = pending.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            here = posixpath.dirname(here)
+            continue
+        place = posixpath.join(here, name)
+        target = link_target(place)
+        if target is None:
+            here = place
+            continue
+        if links_left == 0:
+            raise OSError(40, "too many levels of symbolic links", path)
+        links_left -= 1
+        here = "/" if target.startswith("/") else here
+        pending += target.split("/")[::-1]
+    return here
 
 
 def _read_limited(file: int) -> bytes:

@@ -6,16 +6,20 @@ Form: `machine.json` (format, environment, user, rights of device files), `root/
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
 import json
+import lzma
 import os
 import posixpath
 import re
 import tarfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from anyaccel._scrub import scrubbed
 from anyaccel.discovery import discover
@@ -31,6 +35,8 @@ __all__ = ["FORMAT", "open_recording", "open_root", "pack_machine", "record", "w
 FORMAT = "anyaccel-recording/1"
 MAX_ENTRIES = 200_000
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
+MAX_PATH = 1024
+MAX_DEPTH = 64
 _META = "machine.json"
 
 
@@ -144,9 +150,14 @@ class _Content:
             raise RecordingError(f"{name} of the recording is not JSON: {error}") from error
 
 
+def _is_unsafe(path: str) -> bool:
+    parts = path.split("/")
+    return ".." in parts or "\0" in path or len(path) > MAX_PATH or len(parts) > MAX_DEPTH
+
+
 def _safe_path(path: str) -> str:
-    if not path.startswith("/") or ".." in path.split("/") or "\0" in path:
-        raise RecordingError(f"recording names the unsafe path {path!r}")
+    if not path.startswith("/") or _is_unsafe(path):
+        raise RecordingError(f"recording names the unsafe path {path[:80]!r}")
     return posixpath.normpath(path)
 
 
@@ -195,21 +206,47 @@ def _from_archive(path: Path) -> _Content:
             return _read_archive(file)
     except OSError as error:
         raise RecordingError(f"recording {str(path)!r} cannot be read: {error.strerror or error}") from error
-    except (tarfile.TarError, EOFError, ValueError, ImportError) as error:
+    except (tarfile.TarError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
         why = " ".join(str(error).split())[:200]
         raise RecordingError(f"recording {str(path)!r} is no archive: {why}") from error
 
 
+class _Limited:
+    """A stream that ends in an error once more was read of it than a recording may hold, headers included."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._left = MAX_TOTAL_BYTES + 1024 * MAX_ENTRIES
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise RecordingError(f"recording is too large (limit: {MAX_TOTAL_BYTES >> 20} MiB together)")
+        return data
+
+
+def _uncompressed(file: BinaryIO) -> BinaryIO:
+    """Give the tar stream inside a compressed file, told by its first bytes."""
+    start = file.read(6)
+    file.seek(0)
+    if start.startswith(b"\x1f\x8b"):
+        return cast(BinaryIO, gzip.GzipFile(fileobj=file))
+    if start.startswith(b"BZh"):
+        return cast(BinaryIO, bz2.BZ2File(file))
+    return cast(BinaryIO, lzma.LZMAFile(file)) if start.startswith(b"\xfd7zXZ") else file
+
+
 def _read_archive(file: BinaryIO) -> _Content:
     content = _Content()
-    with tarfile.open(fileobj=file, mode="r:*") as archive:
+    with tarfile.open(fileobj=cast(BinaryIO, _Limited(_uncompressed(file))), mode="r|") as archive:
         for member in archive:
             name = _member_name(member.name)
             content.take(member.name, member.size if member.isreg() else 0)
             if member.isreg():
                 reader = archive.extractfile(member)
                 content.files[name] = b"" if reader is None else reader.read(FILE_LIMIT)
-            elif member.issym():
+            elif member.issym() and len(member.linkname) <= MAX_PATH:
                 content.links[name] = member.linkname
             elif member.isdir():
                 content.folders.add(name)
@@ -221,9 +258,8 @@ def _read_archive(file: BinaryIO) -> _Content:
 
 
 def _member_name(name: str) -> str:
-    parts = name.split("/")
-    if name.startswith("/") or ".." in parts or "\0" in name:
-        raise RecordingError(f"recording holds the unsafe path {name!r}")
+    if name.startswith("/") or _is_unsafe(name):
+        raise RecordingError(f"recording holds the unsafe path {name[:80]!r}")
     return posixpath.normpath(name)
 
 
