@@ -108,9 +108,7 @@ class FolderTree:
 
     def resolve(self, path: str) -> str:
         folder, name = posixpath.split(posixpath.normpath(path))
-        start = self._folders.get(folder)
-        if start is None:
-            start = self._folders[folder] = _follow(folder, "/", self._link_target)
+        start = self._folders.get(folder) or self._resolve_folder(folder)
         return _follow(name, start, self._link_target)
 
     def exists(self, path: str) -> bool:
@@ -129,6 +127,18 @@ class FolderTree:
 
     def _host_path(self, path: str) -> str:
         return self._root + self.resolve(path)
+
+    def _resolve_folder(self, folder: str) -> str:
+        """Resolve a folder from the nearest one above it that is known, and remember those between."""
+        known, names = folder, []
+        while known not in self._folders:
+            known, name = posixpath.split(known)
+            names.append(name)
+        here = self._folders[known]
+        for name in reversed(names):
+            known = posixpath.join(known, name)
+            here = self._folders[known] = _follow(name, here, self._link_target)
+        return here
 
     def _link_target(self, here: str) -> str | None:
         status = os.lstat(self._root + here)
