@@ -94,6 +94,11 @@ def test_a_full_device_is_a_failure(environ: dict[str, str], toy_root: Path) -> 
     assert (result.returncode, result.stderr) == (1, b"error: cannot write the result: No space left on device\n")
 
 
+def _heed_interrupts() -> None:
+    """Take Ctrl-C as a terminal's program does, also where this run was started in the background, which ignores it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interrupt_ends_it_with_130(environ: dict[str, str], tmp_path: Path, toy_source: Callable[..., str]) -> None:
     """Ctrl-C while a plugin hangs: half a second, no traceback."""
     sign = tmp_path / "started"
@@ -103,7 +108,11 @@ def test_an_interrupt_ends_it_with_130(environ: dict[str, str], tmp_path: Path, 
     )
     (tmp_path / "installed" / "toy_dist.py").write_text(source)
     process = subprocess.Popen(
-        [*PROGRAM, "discover", "--root", str(tmp_path)], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*PROGRAM, "discover", "--root", str(tmp_path), "--timeout", "60"],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=_heed_interrupts,  # noqa: PLW1509 - no threads run in this process when it starts the child
     )
     deadline = time.monotonic() + 15
     while not sign.exists() and time.monotonic() < deadline:
