@@ -131,9 +131,7 @@ def _library_version(smi: ModuleType) -> str | None:
         version = smi.amdsmi_get_lib_version()
     except smi.AmdSmiException:
         return None
-    reply = Reply(version)
-    parts = [reply.number(part) for part in ("major", "minor", "release")]
-    return None if None in parts else ".".join(str(part) for part in parts)
+    return ".".join(str(version[part]) for part in ("major", "minor", "release"))
 
 
 def _binding_version(smi: ModuleType) -> str | None:
@@ -179,68 +177,66 @@ class _Asker:
             return None
         return None if value == "N/A" else value
 
-    def reply(self, name: str, call: Callable[[], Json]) -> Reply:
-        """Give a call's answer of several values."""
-        answer = self.ask(name, call)
-        return Reply({} if answer is None else self._checked(name, answer, answer if isinstance(answer, dict) else None))
-
-    def number(self, name: str, value: Json, *, bits: int = 32) -> int | None:
-        """Give a whole number that is not negative; what was answered instead is left behind."""
-        return self._checked(name, value, whole_number(value, bits=bits))
-
-    def text(self, name: str, value: Json) -> str | None:
-        """Give a text that says something; what was answered instead is left behind."""
-        return self._checked(name, value, plain_text(value))
-
-    def _checked(self, name: str, value: Json, read: Value | None) -> Value | None:
-        if read is None and value not in (None, "", "N/A"):
-            self.problems.setdefault(name, told(value))
-        return read
-
 
 def _processor(smi: ModuleType, handle: Any) -> dict[str, Json]:
     asker = _Asker(smi)
-    ask, number, text = asker.ask, asker.number, asker.text
-    kfd = asker.reply("kfd_node", lambda: smi.amdsmi_get_gpu_kfd_info(handle))
-    ids = asker.reply("hip_id", lambda: smi.amdsmi_get_gpu_enumeration_info(handle))
-    asic = asker.reply("market_name", lambda: smi.amdsmi_get_gpu_asic_info(handle))
-    driver = asker.reply("driver_version", lambda: smi.amdsmi_get_gpu_driver_info(handle))
+    ask = asker.ask
+    kfd = ask("kfd_node", lambda: smi.amdsmi_get_gpu_kfd_info(handle)) or {}
+    ids = ask("hip_id", lambda: smi.amdsmi_get_gpu_enumeration_info(handle)) or {}
+    asic = ask("market_name", lambda: smi.amdsmi_get_gpu_asic_info(handle)) or {}
+    driver = ask("driver_version", lambda: smi.amdsmi_get_gpu_driver_info(handle)) or {}
     memory = smi.AmdSmiMemoryType.VRAM
     row = {
-        "address": text("address", ask("address", lambda: smi.amdsmi_get_gpu_device_bdf(handle))),
-        "kfd_node": number("kfd_node", kfd.get("node_id")),
-        "partition_id": number("partition_id", kfd.get("current_partition_id")),
-        "render": number("render", ids.get("drm_render")),
-        "card": number("card", ids.get("drm_card")),
-        "hsa_id": number("hsa_id", ids.get("hsa_id")),
-        "hip_id": number("hip_id", ids.get("hip_id")),
-        "hip_uuid": text("hip_uuid", ids.get("hip_uuid")),
-        "market_name": text("market_name", asic.get("market_name")),
-        "driver_version": text("driver_version", driver.get("driver_version")),
-        "vram_bytes": number(
-            "vram_bytes", ask("vram_bytes", lambda: smi.amdsmi_get_gpu_memory_total(handle, memory)), bits=64
-        ),
-        "compute_partition": text(
-            "compute_partition", ask("compute_partition", lambda: smi.amdsmi_get_gpu_compute_partition(handle))
-        ),
-        "memory_partition": text(
-            "memory_partition", ask("memory_partition", lambda: smi.amdsmi_get_gpu_memory_partition(handle))
-        ),
-        "errors_counted": _errors(asker, ask("errors_counted", lambda: smi.amdsmi_get_gpu_total_ecc_count(handle))),
+        "address": ask("address", lambda: smi.amdsmi_get_gpu_device_bdf(handle)),
+        "kfd_node": _number(kfd.get("node_id")),
+        "partition_id": _number(kfd.get("current_partition_id")),
+        "render": _number(ids.get("drm_render")),
+        "card": _number(ids.get("drm_card")),
+        "hsa_id": _number(ids.get("hsa_id")),
+        "hip_id": _number(ids.get("hip_id")),
+        "hip_uuid": ids.get("hip_uuid") or None,
+        "market_name": _text(asic.get("market_name")),
+        "driver_version": _text(driver.get("driver_version")),
+        "vram_bytes": ask("vram_bytes", lambda: smi.amdsmi_get_gpu_memory_total(handle, memory)),
+        "compute_partition": ask("compute_partition", lambda: smi.amdsmi_get_gpu_compute_partition(handle)),
+        "memory_partition": ask("memory_partition", lambda: smi.amdsmi_get_gpu_memory_partition(handle)),
+        "errors_counted": _errors(ask("errors_counted", lambda: smi.amdsmi_get_gpu_total_ecc_count(handle))),
         "process_count": _length(ask("process_count", lambda: smi.amdsmi_get_gpu_process_list(handle))),
         "xgmi_links": _xgmi_links(ask("xgmi_links", lambda: smi.amdsmi_get_link_metrics(handle))),
     }
     return {**row, "problems": dict(sorted(asker.problems.items()))}
 
 
+def _number(value: Json) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) and value not in ("", "N/A") else None
+
+
 def _length(rows: Json) -> int | None:
-    return len(rows) if isinstance(rows, list) else None
+    return None if rows is None else len(rows)
 
 
-def _errors(asker: _Asker, counts: Json) -> Json:
-    """Give both counters, None for one that is no number; its words stay in the problems."""
-    reply = _object(asker, "errors_counted", counts)
-XX
+def _errors(counts: Json) -> Json:
+    if counts is None:
+        return None
+    return {"corrected": counts["correctable_count"], "uncorrected": counts["uncorrectable_count"]}
+
+
+def _xgmi_links(metrics: Json) -> Json:
+    if metrics is None:
+        return None
+    rows = metrics["links"][: metrics["num_links"]]
+    return [
+        {"address": row["bdf"], "type": row["link_type"], "max_gbits": _known(row["max_bandwidth"])} for row in rows
+    ]
+
+
+def _known(number: int) -> int | None:
+    """Give a 32-bit number, None for all ones: the library's word for unsupported."""
+    return None if number in (0, 0xFFFFFFFF) else number
 
 
 def _links(smi: ModuleType, whole: Sequence[tuple[str, Any]]) -> list[dict[str, Json]]:

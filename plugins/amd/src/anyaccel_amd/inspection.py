@@ -23,7 +23,6 @@ _QUIET = frozenset({"binding-missing", "no-live-questions", "not-recorded"})
 
 _ASLEEP = "it is asleep, and asking would wake it"
 _ERRORS = "attributes.uncorrected_errors"
-_ERROR_KINDS = ("uncorrected", "corrected")
 
 
 def inspect_devices(machine: Machine, devices: tuple[Device, ...], ask: Json) -> Inspection:
@@ -173,7 +172,7 @@ def _conditions(device: Device, row: Reply) -> tuple[Condition, ...]:
 
 def _error_counts(row: Reply) -> dict[str, int | None]:
     counts = row.inner("errors_counted")
-    return {f"smi_{kind}_errors": counts.number(kind, bits=64) for kind in _ERROR_KINDS}
+    return {f"smi_{kind}_errors": counts.number(kind, bits=64) for kind in ("uncorrected", "corrected")}
 
 
 def _attributes(device: Device, row: Reply) -> dict[str, Scalar]:
@@ -190,7 +189,7 @@ def _reasons(device: Device, row: Reply, *, is_divided: bool) -> dict[str, str]:
     """Say why numbers, the number of processes and what was answered in odd form are unknown."""
     asked = {} if is_divided else {"hip_id": "numbers.hip", "hsa_id": "numbers.hsa"}
     reasons = {place: row.why(name) for name, place in asked.items() if row.number(name) is None}
-    if row.number("process_count") is None and (row.has("process_count") or not is_divided):
+    if row.number("process_count") is None and not (is_divided and not row.has("process_count")):
         reasons["attributes.process_count"] = row.why("process_count")
     if row.text("market_name") is None and row.has("market_name"):
         reasons["attributes.market_name"] = row.why("market_name")
@@ -202,9 +201,10 @@ def _error_reasons(row: Reply) -> dict[str, str]:
         return {}
     counts = row.inner("errors_counted")
     return {
-        f"attributes.smi_{kind}_errors": counts.why(kind) if counts.is_object else row.why("errors_counted")
-        for kind in _ERROR_KINDS
-        if counts.number(kind, bits=64) is None
+        f"attributes.{name}": counts.why(kind) if counts.has(kind) else row.why("errors_counted")
+        for name, number in _error_counts(row).items()
+        if number is None
+        for kind in [name.removeprefix("smi_").removesuffix("_errors")]
     }
 
 

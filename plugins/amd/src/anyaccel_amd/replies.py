@@ -57,7 +57,6 @@ class Reply:
     """
 
     def __init__(self, values: Any) -> None:
-        self.is_object = isinstance(values, Mapping)
         self._values: Mapping[str, Any] = values if isinstance(values, Mapping) else {}
         problems = self._values.get("problems")
         self._problems: Mapping[str, Any] = problems if isinstance(problems, Mapping) else {}
