@@ -12,7 +12,7 @@ from typing import Any
 from anyaccel.errors import UnavailableError
 from anyaccel.frozen import FrozenMap
 
-__all__ = ["Answers", "LiveAnswers", "NoAnswers", "StoredAnswers"]
+__all__ = ["Answers", "LiveAnswers", "NoAnswers", "StoredAnswers", "check_shape"]
 
 Json = Any
 
@@ -103,3 +103,28 @@ def _act_out(fault: object, topic: str, *, may_fault: bool) -> None:
     if fault == "crash":
         os.kill(os.getpid(), 11)
     raise UnavailableError(f"unknown fault {fault!r} in the answer to {topic!r}", reason_code="fault")
+
+
+def check_shape(document: Json, shape: Any) -> Json:
+    """Give a driver's answer when it has the shape that is read from it; it may come from a stranger's recording.
+
+    Args: shape: a table of shapes by name (further names may stand beside them), a list of one shape, or a tuple of types;
+        a number must not be negative, and true is a number nowhere.
+    Raises: UnavailableError with the code `malformed-answer`.
+    Example: check_shape({"chips": [{"slot": 0}]}, {"chips": [{"slot": (int,)}]})
+    """
+    if not _fits(document, shape):
+        raise UnavailableError(
+            "the driver's answer has another shape than its program promises", reason_code="malformed-answer"
+        )
+    return document
+
+
+def _fits(value: Any, shape: Any) -> bool:
+    if isinstance(shape, dict):
+        return isinstance(value, dict) and all(name in value and _fits(value[name], shape[name]) for name in shape)
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(_fits(entry, shape[0]) for entry in value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return isinstance(value, shape) and (not isinstance(value, bool) or bool in shape)
+    return int in shape and value >= 0

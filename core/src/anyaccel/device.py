@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from typing import Any
 
 from anyaccel.errors import DeviceNotFoundError
 from anyaccel.frozen import FrozenMap
@@ -23,6 +24,7 @@ __all__ = [
     "Place",
     "Scalar",
     "Sharing",
+    "with_known",
 ]
 
 Scalar = str | int | float | bool | None
@@ -179,6 +181,26 @@ class Device:
     def why_unknown(self, name: str) -> str | None:
         """Give the reason why a field or `numbers.<space>` is None."""
         return self.unknown.get(name)
+
+
+def with_known(device: Device, **fields: Any) -> Device:
+    """Give the device with fields filled in, and without the reasons why these were unknown.
+
+    Args: fields: `numbers` and `attributes` add to what is there; a None in any of them changes nothing.
+    Example: with_known(device, memory_bytes=1 << 30, numbers={"index": 0})
+    """
+    given: dict[str, Any] = {}
+    settled: set[str] = set()
+    for name, value in fields.items():
+        if name in ("numbers", "attributes"):
+            table = {key: entry for key, entry in value.items() if entry is not None}
+            given[name] = getattr(device, name).with_items(table)
+            settled |= {f"{name}.{key}" for key in table}
+        elif value is not None:
+            given[name] = value
+            settled.add(name)
+    unknown = FrozenMap({name: reason for name, reason in device.unknown.items() if name not in settled})
+    return replace(device, **given, unknown=unknown)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from anyaccel.errors import RecordingError
 from anyaccel.files import NodeFact
 from anyaccel.frozen import FrozenMap
 from anyaccel.machine import UserFacts
@@ -19,6 +20,8 @@ __all__ = [
     "NicDescription",
     "SimulatedFamily",
     "SimulatedFunction",
+    "check_family",
+    "check_words",
 ]
 
 Json = Any
@@ -164,3 +167,55 @@ class SimulatedFamily:
     links: FrozenMap[str] = field(default_factory=FrozenMap)
     nodes: FrozenMap[NodeFact] = field(default_factory=FrozenMap)
     answers: FrozenMap[Json] = field(default_factory=FrozenMap)
+
+
+def check_family(
+    description: MachineDescription,
+    plugin: str,
+    *,
+    models: Iterable[str],
+    card_options: Iterable[str] = (),
+    family_options: Iterable[str] = (),
+    faults: Mapping[str, Iterable[str]] | None = None,
+    needs_address: bool = True,
+) -> None:
+    """Refuse what a description says about a family and nobody would act on.
+
+    Args: models, card_options, family_options: the words that are known. faults: the options of each fault, by its kind.
+        needs_address: whether every card sits on PCI.
+    Raises: RecordingError naming the word, its place and the known ones.
+    """
+    check_words("option", description.family_options(plugin), family_options, f"in [{plugin}]")
+    cards = description.cards_of(plugin)
+    for position, card in enumerate(cards, start=1):
+        where = f"of {plugin} card {card.address or position}"
+        check_words("model", (card.model,), models, where)
+        check_words("option", card.options, card_options, where)
+        if card.address is None and needs_address:
+            raise RecordingError(f"{plugin} card {position} ({card.model!r}) needs a PCI address")
+    places = {card.address for card in cards}
+    for fault in description.faults:
+        if fault.plugin == plugin:
+            check_words("fault", (fault.kind,), faults or {}, f"of {plugin}")
+            check_words("option", fault.options, (faults or {})[fault.kind], f"of fault {fault.kind!r}")
+            if fault.card is not None and fault.card not in places:
+                raise RecordingError(
+                    f"fault {fault.kind!r} concerns card {fault.card!r}, which is no {plugin} card here"
+                )
+
+
+def check_words(what: str, words: Iterable[str], known: Iterable[str], where: str = "") -> None:
+    """Refuse a word that is not known, with the known ones and the nearest.
+
+    Raises: RecordingError.
+    """
+    names = sorted(known)
+    unknown = sorted(set(words) - set(names))
+    if unknown:
+        from difflib import get_close_matches
+
+        near = get_close_matches(unknown[0], names, n=1)
+        raise RecordingError(
+            f"unknown {what} {unknown[0]!r}{f' {where}' if where else ''} (known: {', '.join(names) or 'none'})",
+            hint=f"did you mean {near[0]!r}?" if near else None,
+        )

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations, islice
+from typing import TYPE_CHECKING
 
 from anyaccel.errors import InvalidResourceRequestError
 
-__all__ = ["FRACTION_UNITS", "AnySet", "LegalSet", "LegalSets", "Refusal", "RequestAnswer", "ResourceRequest"]
+if TYPE_CHECKING:
+    from anyaccel.capabilities import ResourceName
+
+__all__ = [
+    "FRACTION_UNITS",
+    "AnySet",
+    "LegalSet",
+    "LegalSets",
+    "Refusal",
+    "RequestAnswer",
+    "ResourceRequest",
+    "all_sets",
+    "bounded_sets",
+    "find_resource",
+    "unknown_resource",
+]
+
+MOST_SETS = 10_000
+"""So many legal sets are listed for one request; more are told by `is_bounded`."""
 
 FRACTION_UNITS = 10_000
 """A device is divided into this many shares; a fraction is rounded down to whole shares."""
@@ -92,3 +112,25 @@ class Refusal:
 
 
 RequestAnswer = AnySet | LegalSets | Refusal
+
+
+def find_resource(resources: Iterable[ResourceName], key: str) -> ResourceName | None:
+    """Give the declared resource that people mean by a key: our own, the Kubernetes or the Ray name, letter case included."""
+    return next((r for r in resources if key in (r.kind, r.kubernetes, r.ray)), None)
+
+
+def unknown_resource(family: str, key: str, resources: Iterable[ResourceName]) -> Refusal:
+    """Refuse a key that the family does not declare, naming those it does."""
+    known = sorted({name for r in resources for name in (r.kind, r.kubernetes, r.ray) if name is not None})
+    return Refusal(f"{family} knows no resource {key!r} (known: {', '.join(known)})")
+
+
+def bounded_sets(sets: Iterable[LegalSet], reason: str | None = None) -> LegalSets:
+    """List legal sets up to the bound, reading no further than one beyond it."""
+    found = tuple(islice(sets, MOST_SETS + 1))
+    return LegalSets(found[:MOST_SETS], is_bounded=len(found) > MOST_SETS, reason=reason)
+
+
+def all_sets(device_ids: Sequence[str], count: int, reason: str | None = None) -> LegalSets:
+    """List every set of so many of these devices, for families in which some devices are left out for a reason."""
+    return bounded_sets((LegalSet(chosen) for chosen in combinations(device_ids, count)), reason)

@@ -8,10 +8,10 @@ import pytest
 
 from anyaccel.device import Device
 from anyaccel.frozen import FrozenMap
+from anyaccel.replies import Reply
 from anyaccel.topology import LinkState, TopologyReport
 from anyaccel_amd.kfd import KfdLink
 from anyaccel_amd.links import report_from_kfd, with_smi_links
-from anyaccel_amd.replies import Reply
 from anyaccel_amd.smi_answer import expected_library_major, library_major, link_kind, processor_of
 
 XGMI, PCIE = 11, 2

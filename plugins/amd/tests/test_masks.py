@@ -57,7 +57,7 @@ def test_every_case_names_a_known_source_and_machine():
     assert {case["machine"] for case in CASES["cases"]} == set(MACHINES) == set(CASES["machines"])
 
 
-FOUR = Listing(tuple(Slot(f"amd:{n}", (f"amd:{n}",), f"GPU-{unique}") for n, unique in enumerate(HEADER_IDS)))
+FOUR = Listing(tuple(Slot(f"amd:{n}", (f"amd:{n}",), uuid=f"GPU-{unique}") for n, unique in enumerate(HEADER_IDS)))
 UNORDERED = Listing(FOUR.slots, is_ordered=False)
 
 

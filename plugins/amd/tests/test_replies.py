@@ -10,7 +10,6 @@ from anyaccel.inventory import OutcomeStatus
 from anyaccel.machine import StoredAnswers
 from anyaccel.registry import Registry
 from anyaccel.simulation import find_machine, simulate
-from anyaccel_amd.replies import Reply, plain_text, told, whole_number
 
 NASTY = (None, True, -1, 1 << 70, 0.5, "[N/A]", "text", [], [None], {}, {"a": None})
 MACHINES = ("amd-mi300x8-cpx-63", "amd-mi210x4")
@@ -60,27 +59,3 @@ def test_no_answer_can_raise_or_put_text_where_a_number_belongs(name, registry):
         for device in inventory.devices:
             for key in ("hip", "hsa", "index", "kfd", "render"):
                 assert not isinstance(device.numbers.get(key), str), (path, key)
-
-
-@pytest.mark.parametrize("value", [None, True, -1, 0.5, "7", "[N/A]", [], {}, 2**32 - 1, 1 << 70])
-def test_only_whole_numbers_are_numbers(value):
-    """Text, negative and fractional values, and all ones, which means unsupported, are no number."""
-    assert whole_number(value) is None
-    assert told(value)
-
-
-def test_placeholders_are_no_text():
-    """The library's words for nothing say nothing."""
-    assert [plain_text(v) for v in ("[N/A]", " N/A ", "", 7, "MI210 ")] == [None, None, None, None, "MI210"]
-
-
-def test_a_reply_of_another_kind_is_empty():
-    """What is no object has neither numbers nor rows."""
-    for value in (None, 7, "text", []):
-        reply = Reply(value)
-        assert (reply.number("a"), reply.text("a"), reply.rows("a"), reply.inner("a").number("b")) == (
-            None,
-            None,
-            (),
-            None,
-        )

@@ -29,7 +29,7 @@ def test_readings_have_the_unit_of_their_name(readings):
 def test_refused_readings_have_a_reason(readings):
     """A lost card gives nothing, a divided one no utilisation, each with its reason."""
     lost = readings("nvidia-h100x8-one-lost")[("nvidia:0000:61:00.0", "power_watts")]
-    divided = readings("nvidia-a100x4-mig")[("nvidia:0000:47:00.0", "utilization_percent")]
+    divided = readings("nvidia-a100x4-mig")[("nvidia:0000:47:00.0", "utilization_ratio")]
 
     assert (lost.value, lost.reason) == (None, "the driver does not answer for this card")
     assert (divided.value, divided.reason) == (None, "not supported by this device")

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 
 from anyaccel.device import FamilyView
 from anyaccel.errors import AccelError, PluginError
+from anyaccel.frozen import FrozenMap
 from anyaccel.machine import Machine
-from anyaccel.metrics import Finding, FindingStatus, Reading, ReadingKind
+from anyaccel.metrics import STANDARD_READINGS, Finding, FindingStatus, Reading, ReadingKind
 from anyaccel.registry import Plugin
 from anyaccel_conformance.laws.breach import need
 from anyaccel_conformance.laws.devices import without_driver
@@ -26,22 +27,40 @@ def check_readings(plugin: Plugin, machine: Machine, view: FamilyView) -> bool:
     except AccelError:
         return False
     known = {device.id for device in view.devices}
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str, FrozenMap[str]]] = set()
     for reading in readings:
         what = f"{reading.name} of {reading.device_id}"
+        place = (reading.device_id, reading.name, reading.labels)
         need(reading.device_id in known, "MET-001", f"{what} belongs to no device")
-        need(
-            re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)+", reading.name), "MET-001", f"{what} is not named with its unit"
-        )
-        need((reading.device_id, reading.name) not in seen, "MET-001", f"{what} comes twice")
-        seen.add((reading.device_id, reading.name))
-        need(
-            (reading.value is None) == bool(reading.reason), "MET-001", f"{what} is {reading.value}, {reading.reason=}"
-        )
-        need(reading.value is None or math.isfinite(reading.value), "MET-001", f"{what} is {reading.value}")
-        is_growing = reading.kind is ReadingKind.COUNTER
-        need(not is_growing or (reading.value or 0) >= 0, "MET-001", f"the counter {what} is {reading.value}")
+        need(place not in seen, "MET-001", f"{what} comes twice")
+        seen.add(place)
+        _check_value(reading, what)
+        _check_name(reading, what)
     return bool(readings)
+
+
+def _check_value(reading: Reading, what: str) -> None:
+    need((reading.value is None) == bool(reading.reason), "MET-001", f"{what} is {reading.value}, {reading.reason=}")
+    need(reading.value is None or math.isfinite(reading.value), "MET-001", f"{what} is {reading.value}")
+    is_growing = reading.kind is ReadingKind.COUNTER
+    need(not is_growing or (reading.value or 0) >= 0, "MET-001", f"the counter {what} is {reading.value}")
+    is_share = reading.name.endswith("_ratio") and reading.value is not None
+    need(not is_share or 0 <= (reading.value or 0) <= 1, "MET-001", f"the share {what} is {reading.value}")
+
+
+def _check_name(reading: Reading, what: str) -> None:
+    standard = STANDARD_READINGS.get(reading.name)
+    if standard is None:
+        is_named = re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)+", reading.name)
+        need(is_named, "MET-001", f"{what} is not named with its unit")
+        return
+    need(reading.kind is standard.kind, "MET-001", f"{what} is a {reading.kind.value}, not a {standard.kind.value}")
+    labels = {standard.label} - {None}
+    need(
+        set(reading.labels) == labels, "MET-001", f"{what} has labels {sorted(reading.labels)}, not {labels or 'none'}"
+    )
+    words = set(reading.labels.values())
+    need(not standard.words or words <= set(standard.words), "MET-001", f"{what} has {words}, not {standard.words}")
 
 
 def check_findings(plugin: Plugin, machine: Machine, view: FamilyView) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
-import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from anyaccel.driver_calls import silenced
 from anyaccel.errors import UnavailableError
+from anyaccel.replies import plain_text, whole_number
 from anyaccel_amd.smi_answer import expected_library_major, library_major
 
 __all__ = ["collect_amdsmi"]
@@ -38,7 +39,7 @@ def collect_amdsmi() -> Json:
     Raises: UnavailableError saying what is missing; reason codes `binding-missing`, `library-missing`, `symbol-missing`,
         `wrong-binding`, `library-version`, `permission-denied`, `driver-not-loaded`, `init-failed`.
     """
-    with _silenced():
+    with silenced():
         smi = _binding()
         _start(smi)
         try:
@@ -46,25 +47,6 @@ def collect_amdsmi() -> Json:
         finally:
             with contextlib.suppress(smi.AmdSmiException):
                 smi.amdsmi_shut_down()
-
-
-@contextlib.contextmanager
-def _silenced() -> Iterator[None]:
-    """Send what Python and C print to nowhere; stdout may carry somebody's JSON."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    kept = [(number, os.dup(number)) for number in (1, 2)]
-    try:
-        for number, _ in kept:
-            os.dup2(nowhere, number)
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            yield
-    finally:
-        for number, copy in kept:
-            os.dup2(copy, number)
-            os.close(copy)
-        os.close(nowhere)
 
 
 def _binding() -> ModuleType:
@@ -188,15 +170,15 @@ def _processor(smi: ModuleType, handle: Any) -> dict[str, Json]:
     memory = smi.AmdSmiMemoryType.VRAM
     row = {
         "address": ask("address", lambda: smi.amdsmi_get_gpu_device_bdf(handle)),
-        "kfd_node": _number(kfd.get("node_id")),
-        "partition_id": _number(kfd.get("current_partition_id")),
-        "render": _number(ids.get("drm_render")),
-        "card": _number(ids.get("drm_card")),
-        "hsa_id": _number(ids.get("hsa_id")),
-        "hip_id": _number(ids.get("hip_id")),
-        "hip_uuid": ids.get("hip_uuid") or None,
-        "market_name": _text(asic.get("market_name")),
-        "driver_version": _text(driver.get("driver_version")),
+        "kfd_node": whole_number(kfd.get("node_id"), bits=32),
+        "partition_id": whole_number(kfd.get("current_partition_id"), bits=32),
+        "render": whole_number(ids.get("drm_render"), bits=32),
+        "card": whole_number(ids.get("drm_card"), bits=32),
+        "hsa_id": whole_number(ids.get("hsa_id"), bits=32),
+        "hip_id": whole_number(ids.get("hip_id"), bits=32),
+        "hip_uuid": plain_text(ids.get("hip_uuid")),
+        "market_name": plain_text(asic.get("market_name")),
+        "driver_version": plain_text(driver.get("driver_version")),
         "vram_bytes": ask("vram_bytes", lambda: smi.amdsmi_get_gpu_memory_total(handle, memory)),
         "compute_partition": ask("compute_partition", lambda: smi.amdsmi_get_gpu_compute_partition(handle)),
         "memory_partition": ask("memory_partition", lambda: smi.amdsmi_get_gpu_memory_partition(handle)),
@@ -207,14 +189,6 @@ def _processor(smi: ModuleType, handle: Any) -> dict[str, Json]:
     return {**row, "problems": dict(sorted(asker.problems.items()))}
 
 
-def _number(value: Json) -> int | None:
-    return value if isinstance(value, int) else None
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value not in ("", "N/A") else None
-
-
 def _length(rows: Json) -> int | None:
     return None if rows is None else len(rows)
 
@@ -222,7 +196,8 @@ def _length(rows: Json) -> int | None:
 def _errors(counts: Json) -> Json:
     if counts is None:
         return None
-    return {"corrected": counts["correctable_count"], "uncorrected": counts["uncorrectable_count"]}
+    names = {"corrected": "correctable_count", "uncorrected": "uncorrectable_count"}
+    return {kind: whole_number(counts.get(name), bits=64) for kind, name in names.items()}
 
 
 def _xgmi_links(metrics: Json) -> Json:
@@ -230,13 +205,18 @@ def _xgmi_links(metrics: Json) -> Json:
         return None
     rows = metrics["links"][: metrics["num_links"]]
     return [
-        {"address": row["bdf"], "type": row["link_type"], "max_gbits": _known(row["max_bandwidth"])} for row in rows
+        {
+            "address": plain_text(row["bdf"]),
+            "type": whole_number(row["link_type"]),
+            "max_gbits": _known(row["max_bandwidth"]),
+        }
+        for row in rows
     ]
 
 
-def _known(number: int) -> int | None:
-    """Give a 32-bit number, None for all ones: the library's word for unsupported."""
-    return None if number in (0, 0xFFFFFFFF) else number
+def _known(number: Json) -> int | None:
+    """Give a 32-bit number; 0 and all ones are the library's words for unsupported."""
+    return whole_number(number, bits=32) or None
 
 
 def _links(smi: ModuleType, whole: Sequence[tuple[str, Any]]) -> list[dict[str, Json]]:

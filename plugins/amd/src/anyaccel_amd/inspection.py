@@ -10,9 +10,9 @@ from anyaccel.device import Condition, Device, DeviceState, Inspection, Scalar
 from anyaccel.errors import UnavailableError
 from anyaccel.frozen import FrozenMap
 from anyaccel.machine import Machine
+from anyaccel.replies import Reply, told
 from anyaccel_amd.conditions import ErrorCounts, error_conditions, read_error_counts
-from anyaccel_amd.replies import Reply, told
-from anyaccel_amd.smi_answer import processor_of
+from anyaccel_amd.smi_answer import SOURCE, processor_of
 
 __all__ = ["inspect_devices", "may_ask", "with_smi_answer"]
 
@@ -107,9 +107,9 @@ def with_smi_answer(devices: Sequence[Device], answer: Json) -> Inspection:
     Args: answer: the document as it came, from a recording too; what cannot be read in it costs itself only.
     """
     if not isinstance(answer, Mapping):
-        refusal = f"amdsmi's answer cannot be read: {told(answer)}"
+        refusal = f"amdsmi's answer cannot be read: {told(answer, SOURCE)}"
         return Inspection(tuple(devices), notes=(refusal,), facts=FrozenMap({"amdsmi": "unreadable"}))
-    reply = Reply(answer)
+    reply = Reply(answer, SOURCE)
     rows = reply.rows("processors")
     unread = reply.why_not_rows("processors")
     notes = [] if unread is None else [f"a part of amdsmi's answer cannot be read: {unread}"]
@@ -158,7 +158,7 @@ def _filled(device: Device, row: Reply) -> Device:
 
 
 def _numbers(row: Reply) -> dict[str, int | str | None]:
-    return {"hip": row.number("hip_id"), "hsa": row.number("hsa_id")}
+    return {"hip": row.number("hip_id", bits=32), "hsa": row.number("hsa_id", bits=32)}
 
 
 def _conditions(device: Device, row: Reply) -> tuple[Condition, ...]:
@@ -179,7 +179,7 @@ def _attributes(device: Device, row: Reply) -> dict[str, Scalar]:
     """Give what only amdsmi tells; the error counters are the whole GPU's, so its partitions do not repeat them."""
     found: dict[str, Scalar] = {
         "market_name": row.text("market_name"),
-        "process_count": row.number("process_count"),
+        "process_count": row.number("process_count", bits=32),
         **(_error_counts(row) if device.parent is None else {}),
     }
     return {name: value for name, value in found.items() if value is not None}
@@ -188,8 +188,8 @@ def _attributes(device: Device, row: Reply) -> dict[str, Scalar]:
 def _reasons(device: Device, row: Reply, *, is_divided: bool) -> dict[str, str]:
     """Say why numbers, the number of processes and what was answered in odd form are unknown."""
     asked = {} if is_divided else {"hip_id": "numbers.hip", "hsa_id": "numbers.hsa"}
-    reasons = {place: row.why(name) for name, place in asked.items() if row.number(name) is None}
-    if row.number("process_count") is None and not (is_divided and not row.has("process_count")):
+    reasons = {place: row.why(name) for name, place in asked.items() if row.number(name, bits=32) is None}
+    if row.number("process_count", bits=32) is None and not (is_divided and not row.has("process_count")):
         reasons["attributes.process_count"] = row.why("process_count")
     if row.text("market_name") is None and row.has("market_name"):
         reasons["attributes.market_name"] = row.why("market_name")
@@ -209,7 +209,7 @@ def _error_reasons(row: Reply) -> dict[str, str]:
 
 
 def _note_clashes(device: Device, row: Reply, notes: list[str]) -> None:
-    index, hip = device.numbers.get("index"), row.number("hip_id")
+    index, hip = device.numbers.get("index"), row.number("hip_id", bits=32)
     if index is not None and hip is not None and index != hip:
         notes.append(
             f"{device.id} is number {index} in the KFD order and HIP number {hip} in amdsmi; masks count KFD's"

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from anyaccel.device import Device
+from anyaccel.replies import Reply
 from anyaccel.topology import Link, LinkSource, LinkState, TopologyReport
 from anyaccel_amd.kfd import LINK_PCIE, LINK_XGMI, KfdLink
-from anyaccel_amd.replies import Reply
-from anyaccel_amd.smi_answer import link_kind
+from anyaccel_amd.smi_answer import SOURCE, link_kind
 
 __all__ = ["report_from_kfd", "with_smi_links"]
 
@@ -145,7 +145,7 @@ def with_smi_links(report: TopologyReport, devices: Sequence[Device], answer: Js
     Args: answer: the document as it came; a row that cannot be read is left out.
     Returns: a report whose notes name the pairs on which the two disagree; KFD's word stands.
     """
-    reply = Reply(answer)
+    reply = Reply(answer, SOURCE)
     told = _smi_kinds(devices, reply)
     if not report.links:
         return replace(report, links=tuple(_smi_link(pair, kind) for pair, kind in sorted(told.items())))
@@ -168,7 +168,7 @@ def _smi_kinds(devices: Sequence[Device], answer: Reply) -> dict[tuple[str, str]
     kinds = {}
     for row in answer.rows("links"):
         a, b = ids.get(row.text("a")), ids.get(row.text("b"))
-        kind = link_kind(row.number("type"), version, call="topology")
+        kind = link_kind(row.number("type", bits=32), version, call="topology")
         if a is not None and b is not None and a != b and kind is not None:
             kinds[_key(a, b)] = kind
     return kinds
@@ -192,9 +192,9 @@ def _smi_speeds(devices: Sequence[Device], answer: Reply) -> dict[tuple[str, str
     parts: dict[tuple[str, str], list[int | None]] = {}
     for here, link in told:
         there = ids.get(link.text("address"))
-        kind = link_kind(link.number("type"), version, call="metrics")
+        kind = link_kind(link.number("type", bits=32), version, call="metrics")
         if here is not None and there is not None and here < there and kind == "xgmi":
-            parts.setdefault((here, there), []).append(link.number("max_gbits"))
+            parts.setdefault((here, there), []).append(link.number("max_gbits", bits=32))
     return {pair: sum(known) * 125_000_000 for pair, gbits in parts.items() if (known := _all_known(gbits))}
 
 

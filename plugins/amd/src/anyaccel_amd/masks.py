@@ -9,28 +9,12 @@ cannot use, but do not agree on spaces, number forms, unique ids and repeats.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from anyaccel.masks import MaskLayer, Slot, Verdict, read_entries
 from anyaccel.visibility import TokenEffect, TokenReport
 
-__all__ = ["LayerResult", "Listing", "Slot", "read_hip", "read_rocr"]
-
-
-@dataclass(frozen=True)
-class Slot:
-    """One thing a runtime can count.
-
-    Args: device_id: None = it is there, but which device it is cannot be told; reason says why. uuid: `GPU-<16 hex digits>`
-        as the runtime has it, shared by partitions. variable, token: the entry that chose it, None = no mask.
-    """
-
-    device_id: str | None
-    leaves: tuple[str, ...] = ()
-    uuid: str | None = None
-    variable: str | None = None
-    token: str | None = None
-    reason: str | None = None
+__all__ = ["Listing", "read_hip", "read_rocr"]
 
 
 @dataclass(frozen=True)
@@ -44,31 +28,10 @@ class Listing:
     is_ordered: bool = True
 
 
-@dataclass(frozen=True)
-class LayerResult:
-    """What one mask leaves, in the order of the next numbers, and why each entry counts or not."""
-
-    slots: tuple[Slot, ...]
-    tokens: tuple[TokenReport, ...]
-
-
-@dataclass(frozen=True)
-class _Verdict:
-    """What one entry does: chosen slot, or an effect with a reason."""
-
-    effect: TokenEffect
-    slot: Slot | None = None
-    index: int | None = None
-    reason: str = ""
-    hint: str | None = None
-
-
-_Read = Callable[[str, Listing, frozenset[int]], _Verdict]
-
+_ROCR = "ROCR_VISIBLE_DEVICES"
 _ENDS = TokenEffect.ENDS_LIST
 _NO_ORDER = "numbers cannot be mapped: the KFD order in which the runtime counts is unknown here"
 _USE_IDS = "use unique ids (GPU-<16 hex digits>), or look at a machine with /sys/class/kfd"
-_AFTER_END = "after the end of the list"
 _BATCH_WORD = "NoDevFiles"
 _C_BLANKS = " \t\n\v\f\r"
 _MOST = (1 << 63) - 1
@@ -81,17 +44,17 @@ def _entries(value: str) -> list[str]:
     return entries[:-1] if len(entries) > 1 and entries[-1] == "" else entries
 
 
-def read_rocr(value: str, listing: Listing) -> LayerResult:
+def read_rocr(value: str, listing: Listing) -> MaskLayer:
     """Read ROCR_VISIBLE_DEVICES.
 
     Args: listing: every GPU that ROCR finds. An empty value hides all.
     """
     entries = _entries(value) if value else []
     limit = len(listing.slots) if listing.is_ordered else len(entries)
-    result = _read_list("ROCR_VISIBLE_DEVICES", entries[:limit], listing, _rocr_entry)
+    result = read_entries(_ROCR, entries[:limit], lambda text, chosen: _rocr_entry(text, listing, _taken(chosen)))
     beyond = tuple(
         TokenReport(
-            "ROCR_VISIBLE_DEVICES",
+            _ROCR,
             limit + number,
             text,
             TokenEffect.IGNORED,
@@ -99,15 +62,20 @@ def read_rocr(value: str, listing: Listing) -> LayerResult:
         )
         for number, text in enumerate(entries[limit:])
     )
-    return LayerResult(result.slots, (*result.tokens, *beyond))
+    return MaskLayer(_ROCR, result.slots, (*result.tokens, *beyond))
 
 
-def read_hip(variable: str, value: str, listing: Listing) -> LayerResult:
+def read_hip(variable: str, value: str, listing: Listing) -> MaskLayer:
     """Read HIP_VISIBLE_DEVICES, or CUDA_VISIBLE_DEVICES in its place.
 
     Args: listing: every GPU that ROCR left. An empty value is one blank entry to HIP and hides all.
     """
-    return _read_list(variable, _entries(_without_quotes(value)) if value else [], listing, _hip_entry)
+    entries = _entries(_without_quotes(value)) if value else []
+    return read_entries(variable, entries, lambda text, chosen: _hip_entry(text, listing, _taken(chosen)))
+
+
+def _taken(chosen: tuple[Slot, ...]) -> frozenset[int | None]:
+    return frozenset(slot.number for slot in chosen)
 
 
 def _without_quotes(value: str) -> str:
@@ -116,35 +84,10 @@ def _without_quotes(value: str) -> str:
     return match.group(1) if match else value
 
 
-def _read_list(variable: str, entries: Sequence[str], listing: Listing, read: _Read) -> LayerResult:
-    chosen: list[Slot] = []
-    taken: set[int] = set()
-    reports: list[TokenReport] = []
-    is_over = False
-    for position, text in enumerate(entries):
-        if is_over:
-            reports.append(TokenReport(variable, position, text, TokenEffect.IGNORED, reason=_AFTER_END))
-            continue
-        verdict = read(text, listing, frozenset(taken))
-        if verdict.effect is TokenEffect.EMPTIES_LIST:
-            chosen.clear()
-        is_over = verdict.effect in (TokenEffect.ENDS_LIST, TokenEffect.EMPTIES_LIST)
-        if verdict.slot is not None:
-            slot = verdict.slot
-            chosen.append(
-                Slot(slot.device_id, slot.leaves, slot.uuid, variable, text, slot.reason or verdict.reason or None)
-            )
-        if verdict.index is not None:
-            taken.add(verdict.index)
-        ids = () if verdict.slot is None or verdict.slot.device_id is None else (verdict.slot.device_id,)
-        reports.append(TokenReport(variable, position, text, verdict.effect, ids, verdict.reason, verdict.hint))
-    return LayerResult(tuple(chosen), tuple(reports))
-
-
-def _rocr_entry(text: str, listing: Listing, taken: frozenset[int]) -> _Verdict:
+def _rocr_entry(text: str, listing: Listing, taken: frozenset[int | None]) -> Verdict:
     token = text.strip(_C_BLANKS).upper()
     if token == "":
-        return _Verdict(
+        return Verdict(
             TokenEffect.EMPTIES_LIST,
             reason="an empty entry stops the HSA runtime with an error, so nothing is visible",
             hint="remove the empty entry",
@@ -153,7 +96,7 @@ def _rocr_entry(text: str, listing: Listing, taken: frozenset[int]) -> _Verdict:
         return _rocr_unique_id(token, listing, taken)
     number = _c_number(token)
     if number is None:
-        return _Verdict(_ENDS, reason=_why_no_number(text))
+        return Verdict(_ENDS, reason=_why_no_number(text))
     return _rocr_index(number, listing, taken)
 
 
@@ -186,26 +129,27 @@ def _short(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def _rocr_index(number: int, listing: Listing, taken: frozenset[int]) -> _Verdict:
+def _rocr_index(number: int, listing: Listing, taken: frozenset[int | None]) -> Verdict:
     if number < 0:
-        return _Verdict(_ENDS, reason="a negative number ends the list")
+        return Verdict(_ENDS, reason="a negative number ends the list")
     if not listing.is_ordered:
         return _unmapped()
     if number >= len(listing.slots):
-        return _Verdict(_ENDS, reason=_out_of_range(number, listing))
+        return Verdict(_ENDS, reason=_out_of_range(number, listing))
     if number in taken:
-        return _Verdict(_ENDS, reason=f"GPU {number} was named before; ROCR ends the list at a repeat")
+        return Verdict(_ENDS, reason=f"GPU {number} was named before; ROCR ends the list at a repeat")
     return _chosen(number, listing)
 
 
-def _chosen(number: int, listing: Listing, reason: str = "") -> _Verdict:
+def _chosen(number: int, listing: Listing, reason: str = "") -> Verdict:
     slot = listing.slots[number]
-    effect = TokenEffect.COUNTS if slot.device_id is not None else TokenEffect.UNKNOWN
-    return _Verdict(effect, slot, number, reason or slot.reason or "")
+    if slot.device_id is None:
+        return Verdict(TokenEffect.UNKNOWN, (replace(slot, number=number),), reason or slot.reason or "")
+    return Verdict(TokenEffect.COUNTS, (replace(slot, number=number, reason=None),), reason)
 
 
-def _unmapped() -> _Verdict:
-    return _Verdict(TokenEffect.UNKNOWN, Slot(None), reason=_NO_ORDER, hint=_USE_IDS)
+def _unmapped() -> Verdict:
+    return Verdict(TokenEffect.UNKNOWN, (Slot(None),), reason=_NO_ORDER, hint=_USE_IDS)
 
 
 def _out_of_range(number: int, listing: Listing) -> str:
@@ -213,34 +157,34 @@ def _out_of_range(number: int, listing: Listing) -> str:
     return f"{'it' if number == _MOST else number} is out of range ({have}) and ends the list"
 
 
-def _rocr_unique_id(token: str, listing: Listing, taken: frozenset[int]) -> _Verdict:
+def _rocr_unique_id(token: str, listing: Listing, taken: frozenset[int | None]) -> Verdict:
     """Match the beginning of exactly one GPU's unique id, 5 to 20 characters long (`ProcessUuidToken`)."""
     if not 5 <= len(token) <= 20:
-        return _Verdict(_ENDS, reason=f"a unique id has 5 to 20 characters, not {len(token)}; it ends the list")
+        return Verdict(_ENDS, reason=f"a unique id has 5 to 20 characters, not {len(token)}; it ends the list")
     fitting = [number for number, slot in enumerate(listing.slots) if (slot.uuid or "").upper().startswith(token)]
     if not fitting:
-        return _Verdict(_ENDS, reason="no GPU has this unique id; it ends the list")
+        return Verdict(_ENDS, reason="no GPU has this unique id; it ends the list")
     if len(fitting) > 1:
-        return _Verdict(
+        return Verdict(
             _ENDS,
             reason=f"{len(fitting)} GPUs or partitions have a unique id that begins so; ROCR ends the list at it",
             hint="name partitions by their number, and GPUs by the whole id",
         )
     if fitting[0] in taken:
-        return _Verdict(_ENDS, reason="this GPU was named before; ROCR ends the list at a repeat")
+        return Verdict(_ENDS, reason="this GPU was named before; ROCR ends the list at a repeat")
     return _chosen(fitting[0], listing)
 
 
-def _hip_entry(text: str, listing: Listing, taken: frozenset[int]) -> _Verdict:
+def _hip_entry(text: str, listing: Listing, taken: frozenset[int | None]) -> Verdict:
     if "GPU-" in text:
         return _hip_unique_id(text, listing, taken)
     if re.fullmatch(r"0|[1-9][0-9]*", text) is None:
-        return _Verdict(_ENDS, reason=_why_no_hip_number(text))
+        return Verdict(_ENDS, reason=_why_no_hip_number(text))
     if not listing.is_ordered:
         return _unmapped()
     number = _bounded(text, 10)
     if number >= len(listing.slots):
-        return _Verdict(_ENDS, reason=_out_of_range(number, listing))
+        return Verdict(_ENDS, reason=_out_of_range(number, listing))
     return _hip_choice(number, listing, taken)
 
 
@@ -254,20 +198,20 @@ def _why_no_hip_number(text: str) -> str:
     return _why_no_number(text)
 
 
-def _hip_choice(number: int, listing: Listing, taken: frozenset[int], reason: str = "") -> _Verdict:
+def _hip_choice(number: int, listing: Listing, taken: frozenset[int | None], reason: str = "") -> Verdict:
     if number in taken:
-        return _Verdict(TokenEffect.IGNORED, reason=f"GPU {number} was named before; HIP passes over a repeat")
+        return Verdict(TokenEffect.IGNORED, reason=f"GPU {number} was named before; HIP passes over a repeat")
     return _chosen(number, listing, reason)
 
 
-def _hip_unique_id(text: str, listing: Listing, taken: frozenset[int]) -> _Verdict:
+def _hip_unique_id(text: str, listing: Listing, taken: frozenset[int | None]) -> Verdict:
     """Take the first GPU whose unique id contains the entry, letter case included.
 
     A GPU without one is called GPU-XX. Sources of HIP before this branch was added end the list at any unique id.
     """
     fitting = [number for number, slot in enumerate(listing.slots) if text in (slot.uuid or "GPU-XX")]
     if not fitting:
-        return _Verdict(_ENDS, reason="no GPU has this unique id; it ends the list")
+        return Verdict(_ENDS, reason="no GPU has this unique id; it ends the list")
     is_first_of_many = len(fitting) > 1
     if is_first_of_many and not listing.is_ordered:
         return _unmapped()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from anyaccel_amd.replies import Reply
+from anyaccel.replies import Reply
 
-__all__ = ["expected_library_major", "library_major", "link_kind", "processor_of"]
+__all__ = ["SOURCE", "expected_library_major", "library_major", "link_kind", "processor_of"]
+
+SOURCE = "amdsmi"
+"""Who answered, in reasons."""
 
 _IO_LINK = {1: "pcie", 2: "xgmi"}
 _LINK_24 = {0: "pcie", 1: "xgmi"}
@@ -68,7 +71,7 @@ def processor_of(rows: Sequence[Reply], *, address: str | None, kfd_node: int | 
     Args: rows: the `processors` of the answer.
     """
     if kfd_node is not None:
-        found = next((row for row in rows if row.number("kfd_node") == kfd_node), None)
+        found = next((row for row in rows if row.number("kfd_node", bits=32) == kfd_node), None)
         if found is not None:
             return found
     same = [row for row in rows if address is not None and row.text("address") == address]

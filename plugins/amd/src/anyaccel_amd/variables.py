@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from anyaccel.masks import MaskLayer
 from anyaccel.visibility import TokenEffect, VariableReport
 from anyaccel_amd.declaration import CONTAINER, CUDA, HIP, OPENCL, ROCR
-from anyaccel_amd.masks import LayerResult
 
 __all__ = ["variable_reports"]
 
 
 def variable_reports(
-    environ: Mapping[str, str], rocr: LayerResult | None, hip: LayerResult | None, *, has_devices: bool
+    environ: Mapping[str, str], rocr: MaskLayer | None, hip: MaskLayer | None, *, has_devices: bool
 ) -> tuple[VariableReport, ...]:
     """Say of every variable that is set what it does here, in the order in which they are read."""
     return tuple(_reports(environ, rocr, hip, has_devices=has_devices))
 
 
 def _reports(
-    environ: Mapping[str, str], rocr: LayerResult | None, hip: LayerResult | None, *, has_devices: bool
+    environ: Mapping[str, str], rocr: MaskLayer | None, hip: MaskLayer | None, *, has_devices: bool
 ) -> Iterable[VariableReport]:
     if CONTAINER in environ:
         yield _container(environ[CONTAINER])
@@ -33,7 +33,7 @@ def _reports(
         yield _opencl(environ[OPENCL])
 
 
-def _left(layer: LayerResult) -> str:
+def _left(layer: MaskLayer) -> str:
     count = len(layer.slots)
     return "no GPU" if count == 0 else f"{count} GPU{'s' if count != 1 else ''}"
 
@@ -43,7 +43,7 @@ def _container(value: str) -> VariableReport:
     return VariableReport(CONTAINER, value, False, reason, hint=f"use {HIP} for a process")
 
 
-def _hip(environ: Mapping[str, str], rocr: LayerResult | None, hip: LayerResult) -> VariableReport:
+def _hip(environ: Mapping[str, str], rocr: MaskLayer | None, hip: MaskLayer) -> VariableReport:
     value = environ[HIP]
     if rocr is None:
         return VariableReport(HIP, value, True, f"HIP counts {_left(hip)}")
@@ -53,7 +53,7 @@ def _hip(environ: Mapping[str, str], rocr: LayerResult | None, hip: LayerResult)
     return VariableReport(HIP, value, True, reason, hint=hint, is_warning=is_short)
 
 
-def _cuda(environ: Mapping[str, str], hip: LayerResult | None, *, has_devices: bool) -> VariableReport:
+def _cuda(environ: Mapping[str, str], hip: MaskLayer | None, *, has_devices: bool) -> VariableReport:
     value = environ[CUDA]
     if HIP in environ:
         differs = value != environ[HIP]

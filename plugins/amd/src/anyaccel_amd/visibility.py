@@ -7,48 +7,43 @@ AMD's page "GPU isolation techniques" says that HIP reads it too, the source (`D
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from anyaccel.device import Device, FamilyView
 from anyaccel.errors import SelectionNotExpressibleError
-from anyaccel.frozen import FrozenMap
+from anyaccel.masks import Slot, resolution_of_layers
 from anyaccel.visibility import (
     Effect,
     EnvironmentChange,
     Order,
     Resolution,
     Selection,
-    TokenReport,
-    VisibleUnit,
     check_granted,
     check_selection,
 )
 from anyaccel_amd.declaration import CUDA, HIDE_ALL, HIP, OPENCL, ROCR
-from anyaccel_amd.masks import LayerResult, Listing, Slot, read_hip, read_rocr
+from anyaccel_amd.masks import Listing, read_hip, read_rocr
 from anyaccel_amd.variables import variable_reports
 
 __all__ = ["resolve_visibility", "visibility_environment"]
+
+_UNORDERED = "the order in which the runtime counts is unknown without the KFD topology"
 
 
 def resolve_visibility(view: FamilyView, environ: Mapping[str, str]) -> Resolution:
     """Say what an environment leaves of this family to a HIP program."""
     listing = _listing(view)
-    all_ids = _countable_ids(listing)
     rocr = read_rocr(environ[ROCR], listing) if ROCR in environ else None
     left = listing if rocr is None else Listing(rocr.slots)
     variable = _hip_variable(environ)
     hip = None if variable is None else read_hip(variable, environ[variable], left)
-    slots = left.slots if hip is None else hip.slots
-    is_masked = rocr is not None or hip is not None
-    is_numbered = left.is_ordered or hip is not None
-    hidden = _hidden_by(view, all_ids, rocr, hip, variable)
-    return Resolution(
-        units=tuple(_unit(ordinal if is_numbered else None, slot) for ordinal, slot in enumerate(slots)),
-        tokens=_tokens(rocr, hip),
-        variables=variable_reports(environ, rocr, hip, has_devices=bool(all_ids)),
-        hidden_by=hidden,
-        is_masked=is_masked,
-        is_complete=all(slot.device_id is not None for slot in slots),
+    layers = [layer for layer in (rocr, hip) if layer is not None]
+    return resolution_of_layers(
+        view,
+        listing.slots,
+        layers,
+        variables=variable_reports(environ, rocr, hip, has_devices=bool(listing.slots)),
+        unordered_reason=None if left.is_ordered or hip is not None else _UNORDERED,
     )
 
 
@@ -68,7 +63,7 @@ def _index(device: Device) -> int:
 
 
 def _slot(view: FamilyView, device: Device) -> Slot:
-    return Slot(device.id, (device.id,), device.uuid or _gpu_uuid(view, device))
+    return Slot(device.id, (device.id,), uuid=device.uuid or _gpu_uuid(view, device))
 
 
 def _gpu_uuid(view: FamilyView, device: Device) -> str | None:
@@ -76,45 +71,9 @@ def _gpu_uuid(view: FamilyView, device: Device) -> str | None:
     return None if device.parent is None else view.device(device.parent).uuid
 
 
-def _countable_ids(listing: Listing) -> tuple[str, ...]:
-    return tuple(slot.device_id for slot in listing.slots if slot.device_id is not None)
-
-
 def _hip_variable(environ: Mapping[str, str]) -> str | None:
     """Give the variable that HIP reads; an empty HIP_VISIBLE_DEVICES is set, and its alias is not looked at."""
     return next((name for name in (HIP, CUDA) if name in environ), None)
-
-
-def _unit(ordinal: int | None, slot: Slot) -> VisibleUnit:
-    reason = slot.reason if slot.device_id is None else None
-    if ordinal is None:
-        reason = reason or "the order in which the runtime counts is unknown without the KFD topology"
-    return VisibleUnit(ordinal, slot.device_id, slot.leaves, slot.variable, slot.token, reason)
-
-
-def _tokens(rocr: LayerResult | None, hip: LayerResult | None) -> tuple[TokenReport, ...]:
-    return tuple(report for layer in (rocr, hip) if layer is not None for report in layer.tokens)
-
-
-def _hidden_by(
-    view: FamilyView, ids: Sequence[str], rocr: LayerResult | None, hip: LayerResult | None, variable: str | None
-) -> FrozenMap[str]:
-    """Name the mask that hid each device; a GPU is hidden when all of its partitions are."""
-    hidden: dict[str, str] = {}
-    left = list(ids)
-    for layer, name in ((rocr, ROCR), (hip, variable)):
-        if layer is None or name is None:
-            continue
-        kept = {slot.device_id for slot in layer.slots}
-        if None not in kept:
-            hidden.update({device_id: name for device_id in left if device_id not in kept})
-        left = [device_id for device_id in left if device_id in kept]
-    for root in view.roots:
-        parts = view.children(root.id)
-        names = [hidden.get(part.id) for part in parts]
-        if parts and None not in names:
-            hidden[root.id] = names[0] or ""
-    return FrozenMap(hidden)
 
 
 def visibility_environment(view: FamilyView, selection: Selection, environ: Mapping[str, str]) -> EnvironmentChange:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from anyaccel.errors import UnavailableError
+from anyaccel.answers import check_shape
 
 __all__ = ["checked"]
 
@@ -24,18 +24,4 @@ _SHAPE = {"version": (str,), "chips": [_CHIP], "links": [_LINK]}
 
 def checked(answer: Any) -> Any:
     """Give the answer when it has the shape that the program promises. Raises: UnavailableError when it has not."""
-    if not _fits(answer, _SHAPE):
-        raise UnavailableError(
-            "the driver's answer has another shape than its program promises", reason_code="malformed-answer"
-        )
-    return answer
-
-
-def _fits(value: Any, shape: Any) -> bool:
-    if isinstance(shape, dict):
-        return isinstance(value, dict) and all(name in value and _fits(value[name], shape[name]) for name in shape)
-    if isinstance(shape, list):
-        return isinstance(value, list) and all(_fits(entry, shape[0]) for entry in value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        return isinstance(value, shape) and (not isinstance(value, bool) or bool in shape)
-    return int in shape and value >= 0
+    return check_shape(answer, _SHAPE)

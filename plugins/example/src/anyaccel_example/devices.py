@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from anyaccel.capabilities import MatchRule
-from anyaccel.device import Device, Discovery, Inspection, Level, Place, Sharing
+from anyaccel.device import Device, Discovery, Inspection, Level, Place, Sharing, with_known
 from anyaccel.frozen import FrozenMap
 from anyaccel.host import read_boundary
 from anyaccel.machine import Machine
@@ -120,18 +120,12 @@ def inspected(devices: tuple[Device, ...], answer: Any) -> Inspection:
 def _with_facts(device: Device, row: Mapping[str, Any], answer: Any) -> Device:
     if device.level is Level.CORE:
         uuids = {core["unit"]: core["uuid"] for core in row["cores"]}
-        return _known(device, uuid=uuids.get(device.numbers["unit"]), driver_version=answer["version"])
+        return with_known(device, uuid=uuids.get(device.numbers["unit"]), driver_version=answer["version"])
     memory = row["memory_bytes"]
-    chip = _known(device, uuid=row["uuid"], memory_bytes=memory, driver_version=answer["version"])
+    chip = with_known(device, uuid=row["uuid"], memory_bytes=memory, driver_version=answer["version"])
     if memory is None:
         return replace(chip, unknown=chip.unknown.with_items({"memory_bytes": "the driver answers `not supported`"}))
     return replace(chip, memory_owner=chip.id)
-
-
-def _known(device: Device, **fields: Any) -> Device:
-    """Give the device with fields filled in, and without the reasons why these were unknown."""
-    given = {name for name, value in fields.items() if value is not None}
-    return replace(device, **fields, unknown=FrozenMap({k: v for k, v in device.unknown.items() if k not in given}))
 
 
 def mesh_links(devices: tuple[Device, ...], answer: Any) -> TopologyReport:

@@ -6,28 +6,30 @@ from typing import Any
 
 from anyaccel.device import Device
 from anyaccel.errors import UnavailableError
-from anyaccel.metrics import Finding, FindingStatus, Reading, ReadingKind
+from anyaccel.frozen import FrozenMap
+from anyaccel.metrics import STANDARD_READINGS, Finding, FindingStatus, Reading
+from anyaccel.replies import Reply
 
-SENSORS = {
-    "power_watts": ReadingKind.GAUGE,
-    "temperature_celsius": ReadingKind.GAUGE,
-    "corrected_errors_total": ReadingKind.COUNTER,
+SENSORS: dict[str, tuple[str, FrozenMap[str]]] = {
+    "power_watts": ("power_watts", FrozenMap()),
+    "temperature_celsius": ("temperature_celsius", FrozenMap({"sensor": "device"})),
+    "corrected_errors": ("errors_total", FrozenMap({"kind": "memory-corrected"})),
 }
+"""Name of the reading and its labels, by the driver's word for the sensor."""
 
 
 def readings(devices: tuple[Device, ...], answer: Any) -> tuple[Reading, ...]:
     """Give every sensor of every chip; a chip or sensor that the driver leaves out is unknown, not 0."""
-    told = {row["slot"]: row["sensors"] for row in answer["chips"]}
+    told = {row["slot"]: Reply(row["sensors"]) for row in answer["chips"]}
     chips = [device for device in devices if device.parent is None]
-    return tuple(
-        _reading(chip, name, told.get(chip.numbers["slot"], {}).get(name)) for chip in chips for name in SENSORS
-    )
+    rows = ((chip, told.get(chip.numbers["slot"], Reply(None))) for chip in chips)
+    return tuple(_reading(chip, sensor, row.measure(sensor)) for chip, row in rows for sensor in SENSORS)
 
 
-def _reading(chip: Device, name: str, value: object) -> Reading:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        value = None
-    return Reading(chip.id, name, SENSORS[name], value, "the driver does not tell" if value is None else None)
+def _reading(chip: Device, sensor: str, value: float | None) -> Reading:
+    name, labels = SENSORS[sensor]
+    reason = "the driver does not tell" if value is None else None
+    return Reading(chip.id, name, STANDARD_READINGS[name].kind, value, reason, labels)
 
 
 def findings(answer: Any) -> tuple[Finding, ...]:

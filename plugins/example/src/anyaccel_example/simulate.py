@@ -143,7 +143,7 @@ def _chip_row(description: MachineDescription, chip: _Chip) -> dict[str, Any]:
         "uuid": name,
         "cores": [{"unit": chip.unit * CORES + core, "uuid": f"{name}-{core}"} for core in range(CORES)],
         "memory_bytes": 32 << 30 if has_memory else None,
-        "sensors": {"power_watts": 61.5, "temperature_celsius": 41.0, "corrected_errors_total": 0},
+        "sensors": {"power_watts": 61.5, "temperature_celsius": 41.0, "corrected_errors": 0},
     }
 
 

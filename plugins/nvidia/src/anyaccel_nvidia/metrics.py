@@ -6,18 +6,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from anyaccel.device import Device
+from anyaccel.frozen import FrozenMap
 from anyaccel.metrics import Reading, ReadingKind
 from anyaccel_nvidia.replies import Reply
 
 __all__ = ["read_metrics"]
 
 _READINGS = (
-    ("power_watts", "power_milliwatts", 1000),
-    ("temperature_celsius", "temperature_celsius", 1),
-    ("utilization_percent", "utilization_percent", 1),
-    ("memory_used_bytes", "memory_used_bytes", 1),
+    ("power_watts", "power_milliwatts", 1000, FrozenMap[str]()),
+    ("temperature_celsius", "temperature_celsius", 1, FrozenMap({"sensor": "device"})),
+    ("utilization_ratio", "utilization_percent", 100, FrozenMap[str]()),
+    ("memory_used_bytes", "memory_used_bytes", 1, FrozenMap[str]()),
 )
-"""Name of the reading, name in the driver's document, and what to divide by."""
+"""Name of the reading, name in the driver's document, what to divide by, and its labels."""
 
 
 def read_metrics(devices: Sequence[Device], document: Any) -> tuple[Reading, ...]:
@@ -34,7 +35,7 @@ def _entry(card: Device, count: int, entries: dict[str | None, Reply]) -> Reply 
 
 
 def _readings(card: Device, entry: Reply | None) -> Iterator[Reading]:
-    for name, key, divisor in _READINGS:
+    for name, key, divisor, labels in _READINGS:
         value = None if entry is None else entry.number(key)
         reason = "the driver does not answer for this card" if entry is None else entry.why(key)
         yield Reading(
@@ -43,4 +44,5 @@ def _readings(card: Device, entry: Reply | None) -> Iterator[Reading]:
             ReadingKind.GAUGE,
             None if value is None else value / divisor,
             reason if value is None else None,
+            labels,
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from anyaccel import replies
+
 __all__ = ["LOST", "NOT_FOUND", "NOT_SUPPORTED", "NO_PERMISSION", "RESET_REQUIRED", "Reply", "code_words"]
 
 NOT_SUPPORTED = 3
@@ -44,32 +46,13 @@ def code_words(code: object) -> str:
     return _WORDS.get(code, f"the driver answered with code {code}")
 
 
-class Reply:
-    """One object of the driver's document: values by name, and for what could not be had its code under `codes`.
-
-    Args: values: from a recording or simulation too, so nothing about it is trusted.
-    """
+class Reply(replies.Reply):
+    """One object of the driver's document, where what could not be had stands with its return code under `codes`."""
 
     def __init__(self, values: Any) -> None:
-        self._values: Mapping[str, Any] = values if isinstance(values, Mapping) else {}
+        super().__init__(values)
         codes = self._values.get("codes")
         self._codes: Mapping[str, Any] = codes if isinstance(codes, Mapping) else {}
-
-    def number(self, name: str) -> int | None:
-        """Give a whole number that is not negative, None when it is anything else."""
-        return _number(self._values.get(name))
-
-    def text(self, name: str) -> str | None:
-        """Give a text that says something, None for placeholders (`[N/A]`) and everything else."""
-        value = self._values.get(name)
-        if not isinstance(value, str) or not value.strip() or _is_placeholder(value):
-            return None
-        return value.strip()
-
-    def numbers(self, name: str) -> tuple[int | None, ...]:
-        """Give a list of numbers, each None when it is none; empty when it is no list."""
-        value = self._values.get(name)
-        return tuple(_number(entry) for entry in value) if isinstance(value, list) else ()
 
     def is_empty_list(self, name: str) -> bool:
         """Whether the answer is a list that holds nothing."""
@@ -77,37 +60,22 @@ class Reply:
 
     def code(self, name: str) -> int | None:
         """Give the return code that stands for a value, None when there is none."""
-        return _number(self._codes.get(name))
+        return replies.whole_number(self._codes.get(name))
 
     def why(self, name: str) -> str:
-        """Say why a value is unknown."""
+        """Say why a value is unknown: the code in words, else what was answered instead."""
         if name in self._codes:
             return code_words(self._codes[name])
         value = self._values.get(name)
         if value is None:
             return "the driver was not asked"
-        return "the driver answered with nothing" if value in ("", [], {}) else f"the driver answered {value!r}"
+        return "the driver answered with nothing" if value in ("", [], {}) else super().why(name)
 
     def inner(self, name: str) -> Reply:
         """Give an object inside this one, empty when there is none."""
         return Reply(self._values.get(name))
 
     def each(self, name: str) -> Iterator[Reply]:
-        """Give every object of a list inside this one."""
+        """Give every entry of a list inside this one; one that is no object holds nothing."""
         value = self._values.get(name)
         return iter([Reply(entry) for entry in value] if isinstance(value, list) else [])
-
-    def has(self, name: str) -> bool:
-        """Whether a value is there, of whatever kind."""
-        return self._values.get(name) is not None
-
-
-def _number(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        return None
-    return value
-
-
-def _is_placeholder(text: str) -> bool:
-    word = text.strip().strip("[]").lower()
-    return word in ("n/a", "not supported", "unknown error", "insufficient permissions", "err!", "unknown", "none")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations, islice
-
-from anyaccel.device import Device, FamilyView, Level
-from anyaccel.resources import AnySet, LegalSet, LegalSets, Refusal, RequestAnswer, ResourceRequest
+from anyaccel.device import FamilyView, Level
+from anyaccel.resources import AnySet, Refusal, RequestAnswer, ResourceRequest, all_sets
 from anyaccel_nvidia.partitions import is_divided
 
 __all__ = ["validate_request"]
 
 _GPU_KEYS = frozenset({"gpu", "nvidia.com/gpu", "GPU"})
 _PROFILE_PREFIXES = ("nvidia.com/mig-", "mig-")
-_MOST_SETS = 10_000
 
 
 def validate_request(view: FamilyView, request: ResourceRequest) -> RequestAnswer:
@@ -42,16 +38,9 @@ def _whole_gpus(view: FamilyView, request: ResourceRequest) -> RequestAnswer:
         return Refusal(f"{request.count} whole GPUs asked for, {len(whole)} here{rest}")
     if len(whole) == len(devices):
         return AnySet()
-    return _bounded(whole, request.count, "GPUs in MIG mode and cards for the screen are left out")
-
-
-def _bounded(devices: Sequence[Device], count: int, reason: str) -> LegalSets:
-    found = tuple(islice(_sets(devices, count), _MOST_SETS + 1))
-    return LegalSets(found[:_MOST_SETS], is_bounded=len(found) > _MOST_SETS, reason=reason)
-
-
-def _sets(devices: Sequence[Device], count: int) -> Iterator[LegalSet]:
-    return (LegalSet(tuple(device.id for device in chosen)) for chosen in combinations(devices, count))
+    return all_sets(
+        [device.id for device in whole], request.count, "GPUs in MIG mode and cards for the screen are left out"
+    )
 
 
 def _instances(view: FamilyView, request: ResourceRequest, profile: str | None) -> RequestAnswer:
@@ -63,4 +52,4 @@ def _instances(view: FamilyView, request: ResourceRequest, profile: str | None) 
         known = sorted({str(device.attributes.get("profile")) for device in instances})
         wanted = "MIG instance" if profile is None else f"MIG instance of profile {profile}"
         return Refusal(f"no {wanted} is here (present: {', '.join(known) or 'none'})")
-    return _bounded(fitting, request.count, "one process can use one MIG instance")
+    return all_sets([device.id for device in fitting], request.count, "one process can use one MIG instance")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from anyaccel.errors import RecordingError
-from anyaccel.machine_description import CardDescription, MachineDescription
+from anyaccel.machine_description import CardDescription, MachineDescription, check_words
 from anyaccel.pci import normal_address
 from anyaccel_nvidia.declaration import FAMILY
 from anyaccel_nvidia.simulated_cards import FAULTS
@@ -58,39 +58,24 @@ _CARD_KEYS = ("plugin", "model", "address", "parent", "numa_node", "driver")
 
 def check_description(description: MachineDescription) -> None:
     """Refuse what nobody would act on. Raises: RecordingError naming the table, the word and the known ones."""
-    _check_names("option", description.family_options(FAMILY), FAMILY_OPTIONS, "in [nvidia]")
+    check_words("option", description.family_options(FAMILY), FAMILY_OPTIONS, "in [nvidia]")
     cards = description.cards_of(FAMILY)
     for position, card in enumerate(cards, start=1):
         _check_card(card, position)
     addresses = {card.address for card in cards}
     for fault in description.faults:
         if fault.plugin == FAMILY:
-            _check_names("NVIDIA fault", (fault.kind,), FAULTS)
-            _check_names("option", fault.options, FAULT_OPTIONS.get(fault.kind, ()), f"of fault {fault.kind!r}")
+            check_words("NVIDIA fault", (fault.kind,), FAULTS)
+            check_words("option", fault.options, FAULT_OPTIONS.get(fault.kind, ()), f"of fault {fault.kind!r}")
             if fault.card is not None and normal_address(fault.card) not in addresses:
                 raise RecordingError(f"fault {fault.kind!r} concerns card {fault.card!r}, which is no NVIDIA card here")
 
 
 def _check_card(card: CardDescription, position: int) -> None:
-    _check_names("NVIDIA model", (card.model,), {**MODELS, **SWITCH_MODELS})
+    check_words("NVIDIA model", (card.model,), {**MODELS, **SWITCH_MODELS})
     where = card.address or f"number {position} ({card.model!r}, without address)"
     options = CARD_OPTIONS if card.model in MODELS else ()
-    _check_names("option", card.options, (*_CARD_KEYS, *options), f"of NVIDIA card {where}")
+    check_words("option", card.options, (*_CARD_KEYS, *options), f"of NVIDIA card {where}")
     if card.address is None and (card.model in SWITCH_MODELS or MODELS[card.model].is_on_pci):
         without = ", ".join(sorted(name for name, model in MODELS.items() if not model.is_on_pci))
         raise RecordingError(f"NVIDIA card {where} needs a PCI address (boards without PCI: {without})")
-
-
-def _check_names(what: str, names: Iterable[str], known: Iterable[str], where: str = "") -> None:
-    unknown = sorted(set(names) - set(known))
-    if unknown:
-        place = f" {where}" if where else ""
-        words = ", ".join(sorted(known)) or "none"
-        raise RecordingError(f"unknown {what} {unknown[0]!r}{place} (known: {words})", hint=_hint(unknown[0], known))
-
-
-def _hint(name: str, known: Iterable[str]) -> str | None:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, sorted(known), n=1)
-    return f"did you mean {near[0]!r}?" if near else None
