@@ -92,7 +92,7 @@ def test_a_damaged_library_is_told_in_the_loaders_words(tmp_path):
     damaged = tmp_path / "libdamaged.so"
     damaged.write_bytes(b"nothing")
 
-    with pytest.raises(UnavailableError, match="library cannot be loaded: .*libdamaged"):
+    with pytest.raises(UnavailableError, match=r"library cannot be loaded: .*libdamaged"):
         load_library((str(damaged),))
 
 

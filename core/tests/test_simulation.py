@@ -7,6 +7,7 @@ from anyaccel.device import DeviceState
 from anyaccel.discovery import discover
 from anyaccel.errors import FileUnavailableError, RecordingError
 from anyaccel.machine import MachineKind
+from anyaccel.machine_description import check_family
 from anyaccel.registry import Registry
 from anyaccel.simulation import find_machine, list_machines, load_description, parse_description, simulate
 
@@ -207,3 +208,49 @@ def test_misspelt_plugin_or_table_gets_the_nearest_and_no_install_line(table, ne
         simulate(parse_description(MACHINE + f"[{table}]\nx = 1\n"), registry)
 
     assert caught.value.hint == f"did you mean '{near}'?"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            '[[card]]\nplugin = "toy"\nmodel = "t2"\naddress = "0000:01:00.0"',
+            "unknown model 't2' of toy card 0000:01:00.0 (known: t1)",
+        ),
+        ('[[card]]\nplugin = "toy"\nmodel = "t1"', "toy card 1 ('t1') needs a PCI address"),
+        (
+            '[[card]]\nplugin = "toy"\nmodel = "t1"\naddress = "0000:01:00.0"\nmemry = 3',
+            "unknown option 'memry' of toy card 0000:01:00.0 (known: memory)",
+        ),
+        ("[toy]\nversoin = 1", "unknown option 'versoin' in [toy] (known: version)"),
+        ('[[fault]]\nplugin = "toy"\nkind = "ded"', "unknown fault 'ded' of toy (known: dead, slow)"),
+        ('[[fault]]\nplugin = "toy"\nkind = "dead"\nafter = 3', "unknown option 'after' of fault 'dead' (known: none)"),
+        (
+            '[[fault]]\nplugin = "toy"\nkind = "dead"\ncard = "0000:09:00.0"',
+            "fault 'dead' concerns card '0000:09:00.0', which is no toy card here",
+        ),
+    ],
+)
+def test_words_nobody_would_act_on_are_refused(text, told):
+    """A word that a family does not know is named with its place and the known ones."""
+    description = parse_description(f'schema = "anyaccel-machine/1"\n{text}\n')
+    known = {"models": ["t1"], "card_options": ["memory"], "family_options": ["version"]}
+
+    with pytest.raises(RecordingError) as error:
+        check_family(description, "toy", **known, faults={"dead": (), "slow": ("seconds",)})
+
+    assert error.value.message == told
+
+
+def test_words_that_are_known_pass():
+    """A description in which everything is known is accepted, and a near miss gets a hint."""
+    text = '[toy]\nversion = 1\n[[card]]\nplugin = "toy"\nmodel = "t1"\naddress = "0000:01:00.0"\nmemory = 3\n'
+    fault = '[[fault]]\nplugin = "toy"\nkind = "slow"\nseconds = 2\ncard = "0000:01:00.0"\n'
+    description = parse_description(f'schema = "anyaccel-machine/1"\n{text}{fault}')
+    known = {"models": ["t1"], "card_options": ["memory"], "family_options": ["version"]}
+
+    check_family(description, "toy", **known, faults={"slow": ("seconds",)})
+    with pytest.raises(RecordingError) as error:
+        check_family(description, "toy", **known, faults={"slowly": ("seconds",)})
+
+    assert error.value.hint == "did you mean 'slowly'?"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import anyaccel
 from anyaccel import errors
+from anyaccel.answers import check_shape
 from anyaccel.capabilities import (
     Capability,
     Declaration,
@@ -17,6 +18,7 @@ from anyaccel.capabilities import (
     supported,
     unsupported,
 )
+from anyaccel.device import Device, with_known
 from anyaccel.errors import AccelError, InvalidResourceRequestError, PluginContractError, UnavailableError
 from anyaccel.frozen import FrozenMap
 from anyaccel.machine import Deadline, DeadlineExceededError, LiveAnswers, NoAnswers, StoredAnswers
@@ -199,3 +201,48 @@ def test_public_names_are_listed_and_resolve():
     assert set(anyaccel.__all__) == set(dir(anyaccel))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         anyaccel.nonsense  # noqa: B018
+
+
+def test_facts_that_arrive_take_their_reasons_away():
+    """A field that is filled in is no longer unknown; what is None leaves field and reason as they were."""
+    device = Device(
+        id="toy:0",
+        family="toy",
+        numbers=FrozenMap({"index": None, "minor": 3}),
+        unknown=FrozenMap(
+            {"memory_bytes": "unasked", "uuid": "unasked", "numbers.index": "unasked", "model": "unasked"}
+        ),
+    )
+
+    known = with_known(
+        device, memory_bytes=8, uuid=None, numbers={"index": 0, "slot": None}, attributes={"mode": "fast"}
+    )
+
+    assert (known.memory_bytes, known.uuid, dict(known.numbers)) == (8, None, {"index": 0, "minor": 3})
+    assert dict(known.attributes) == {"mode": "fast"}
+    assert dict(known.unknown) == {"uuid": "unasked", "model": "unasked"}
+
+
+@pytest.mark.parametrize(
+    ("document", "fits"),
+    [
+        ({"chips": [{"slot": 0, "more": 1}], "version": "1"}, True),
+        ({"chips": [], "version": None}, True),
+        ({"chips": [{"slot": -1}], "version": "1"}, False),
+        ({"chips": [{"slot": True}], "version": "1"}, False),
+        ({"chips": {}, "version": "1"}, False),
+        ({"chips": [{}], "version": "1"}, False),
+        (None, False),
+    ],
+)
+def test_an_answer_of_another_shape_is_no_answer(document, fits):
+    """Names may be added, none may lack; a number is not negative, true is no number."""
+    shape = {"chips": [{"slot": (int,)}], "version": (str, type(None))}
+
+    if fits:
+        assert check_shape(document, shape) is document
+        return
+    with pytest.raises(UnavailableError) as error:
+        check_shape(document, shape)
+
+    assert error.value.reason_code == "malformed-answer"
