@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from anyaccel.driver_calls import load_library, run_program, run_program_json
+from anyaccel.driver_calls import find_program, load_library, run_program, run_program_json
 from anyaccel.errors import UnavailableError
 
 
@@ -54,6 +54,26 @@ def test_failures_are_told(program, body, code, words):
         run_program(["vendor-query"], timeout_seconds=0.2 if "sleep" in body else 8.0)
 
     assert (error.value.reason_code, error.value.message) == (code, words)
+
+
+@pytest.mark.parametrize("path", [".", "", "here:.", "{folder}"])
+def test_a_program_in_the_current_folder_is_never_run(path, program, tmp_path, monkeypatch):
+    """Neither a relative entry of PATH nor the current folder's own name leads to a program that lies here."""
+    program("echo planted")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", path.format(folder=tmp_path))
+
+    assert find_program("vendor-query") is None
+    with pytest.raises(UnavailableError, match="program vendor-query is not installed"):
+        run_program(["vendor-query"])
+
+
+def test_the_vendors_folder_is_looked_at_after_path(program, tmp_path, monkeypatch):
+    """A program that PATH does not hold is found where its vendor installs it."""
+    program("echo found")
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    assert run_program(["vendor-query"], folders=("relative", str(tmp_path))) == "found\n"
 
 
 def test_a_missing_program_has_a_hint(monkeypatch):

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyaccel.errors import UnavailableError
@@ -19,10 +20,23 @@ from anyaccel.errors import UnavailableError
 if TYPE_CHECKING:
     import ctypes
 
-__all__ = ["load_library", "run_program", "run_program_json", "silenced"]
+__all__ = ["find_program", "load_library", "run_program", "run_program_json", "silenced"]
 
 _LONGEST_QUOTE = 200
 _MOST_OUTPUT = 32 << 20
+
+
+def find_program(name: str, folders: Sequence[str] = ()) -> str | None:
+    """Give the path of a vendor's program, None when it is not installed.
+
+    A program of that name in the current folder is never taken: relative entries of PATH, and the current folder itself,
+    are passed over.
+    Args: folders: where the vendor installs it, looked at after PATH.
+    """
+    here = Path.cwd()
+    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    places = [place for place in (*path, *folders) if Path(place).is_absolute() and Path(place).resolve() != here]
+    return shutil.which(name, path=os.pathsep.join(places)) if places else None
 
 
 def run_program(
@@ -31,15 +45,16 @@ def run_program(
     hint: str | None = None,
     timeout_seconds: float = 8.0,
     environ: Mapping[str, str] | None = None,
+    folders: Sequence[str] = (),
 ) -> str:
     """Run a vendor's program and give what it wrote to stdout.
 
-    Args: arguments: the program's name, looked up in PATH, and its arguments. hint: what to do when it is not installed.
-        environ: variables to add.
+    Args: arguments: the program's name and its arguments. hint: what to do when it is not installed.
+        environ: variables to add. folders: see `find_program`.
     Raises: UnavailableError with the code `program-missing`, `program-failed` or `program-hangs`.
     """
     name = arguments[0]
-    program = shutil.which(name)
+    program = find_program(name, folders)
     if program is None:
         raise UnavailableError(f"program {name} is not installed", reason_code="program-missing", hint=hint)
     try:

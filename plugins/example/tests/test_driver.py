@@ -40,14 +40,14 @@ def test_missing_program_is_a_state_with_a_hint(tmp_path, monkeypatch):
     with pytest.raises(UnavailableError, match="example-query is not installed") as caught:
         collect()
 
-    assert (caught.value.reason_code, caught.value.hint) == ("driver-missing", "install the example driver")
+    assert (caught.value.reason_code, caught.value.hint) == ("program-missing", "install the example driver")
 
 
 @pytest.mark.parametrize(
     ("script", "told"),
     [
-        ("echo no board >&2; exit 3", "example-query ended with 3: no board"),
-        ("exit 1", "example-query ended with 1: nothing"),
+        ("echo no board >&2; exit 3", "example-query ended with 3 and said: no board"),
+        ("exit 1", "example-query ended with 1 and said: nothing"),
         ("echo hello", "example-query wrote no JSON"),
     ],
 )

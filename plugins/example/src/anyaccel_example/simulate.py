@@ -21,7 +21,7 @@ COLUMNS = 4
 LANES = 4
 LANE_BYTES_PER_SECOND = 25_000_000_000
 ANSWER_FAULTS: dict[str, dict[str, str]] = {
-    "driver-missing": {"unavailable": "program example-query is not installed", "reason_code": "driver-missing"},
+    "driver-missing": {"unavailable": "program example-query is not installed", "reason_code": "program-missing"},
     "driver-hangs": {"fault": "hang"},
     "driver-crashes": {"fault": "crash"},
 }
