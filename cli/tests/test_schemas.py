@@ -131,6 +131,14 @@ def test_documents_of_simulate_fit_their_schema(invoke: Invoke, example_registry
     assert [_check(document) for document in documents] == ["accel-simulate-list", "accel-simulate"]
 
 
+@pytest.mark.parametrize("choice", [("--resources", "example=2"), ("--select", "example:2/4")])
+def test_documents_of_env_fit_their_schema(invoke: Invoke, example_registry: Registry, choice: tuple[str, str]) -> None:
+    """Devices chosen and devices named."""
+    result = invoke("env", "--simulate", "example-grid", *choice, "--shell", "json", registry=example_registry)
+
+    assert _check(json.loads(result.stdout)) == "accel-env"
+
+
 def test_every_null_has_its_reason(invoke: Invoke, example_registry: Registry) -> None:
     """A field of a device that is null says why beside it, unless null means that there is none."""
     none_is_a_fact = {"parent", "reason", "hint", "count_reason", "memory_owner", "max_per_process", "visible_ordinal"}

@@ -16,19 +16,21 @@ from anyaccel_cli.output import Output
 
 if TYPE_CHECKING:
     from anyaccel.inventory import Inventory, PluginOutcome
+    from anyaccel.machine import Machine
     from anyaccel.registry import Registry
 
-__all__ = ["current_registry", "exit_code", "look", "report_broken"]
+__all__ = ["current_registry", "exit_code", "look", "look_at", "report_broken"]
 
 
 def current_registry() -> Registry:
-    """Give the plugins of this run: those handed in by whoever called the command line, or those installed."""
-    given: Registry | None = click.get_current_context().obj
-    if given is not None:
-        return given
-    from anyaccel.registry import Registry
+    """Give the plugins of this run: those handed in by whoever called the command line, or those installed, loaded once."""
+    context = click.get_current_context()
+    if context.obj is None:
+        from anyaccel.registry import Registry
 
-    return Registry.installed()
+        context.obj = Registry.installed()
+    registry: Registry = context.obj
+    return registry
 
 
 def look(options: MachineOptions, output: Output) -> Inventory:
@@ -36,13 +38,17 @@ def look(options: MachineOptions, output: Output) -> Inventory:
 
     Returns: the inventory; its notes are those that were said.
     """
+    return look_at(open_machine(options, current_registry()), options, output)
+
+
+def look_at(machine: Machine, options: MachineOptions, output: Output) -> Inventory:
+    """Look at a machine that is open already, for commands that need it afterwards; otherwise as `look`."""
     from anyaccel.discovery import discover
     from anyaccel_cli.known_hardware import known_families
 
     started = time.monotonic()
     registry = current_registry()
     wanted = narrowed(registry, options.vendors)
-    machine = open_machine(options, registry)
     inventory = discover(
         machine,
         wanted,

@@ -14,11 +14,13 @@ from anyaccel_cli.output import Output, OutputOptions
 __all__ = ["output_options"]
 
 
-def output_options(*formats: str, has_file: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def output_options(
+    *formats: str, has_file: bool = True, flag: str = "--format"
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the options that say how results are shown; the command gets an `output`.
 
     Args: formats: what the command can show, the default first; `json` is among them. has_file: False for a command whose
-        own result is a file, so that what it prints is only about that.
+        own result is a file, so that what it prints is only about that. flag: the option's name where another is the habit.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,7 +34,7 @@ def output_options(*formats: str, has_file: bool = True) -> Callable[[Callable[.
             return function(output=Output(options), **rest)
 
         file = click.option("--output", "file", metavar="FILE", help="Write the result to FILE, whole or not at all.")
-        for option in reversed((*_options(formats), *((file,) if has_file else ()))):
+        for option in reversed((*_options(formats, flag), *((file,) if has_file else ()))):
             with_output = option(with_output)
         return with_output
 
@@ -45,15 +47,15 @@ def _format(chosen: str | None, default: str, *, is_json: bool) -> str:
     return "json" if is_json else chosen or default
 
 
-def _options(formats: tuple[str, ...]) -> tuple[Callable[..., Any], ...]:
+def _options(formats: tuple[str, ...], flag: str) -> tuple[Callable[..., Any], ...]:
     return (
         click.option(
-            "--format",
+            flag,
             "format_",
             type=click.Choice(formats),
             help=f"How to show the result.  [default: {formats[0]}]",
         ),
-        click.option("--json", "is_json", is_flag=True, help="Short for --format json."),
+        click.option("--json", "is_json", is_flag=True, help=f"Short for {flag} json."),
         click.option(
             "--color",
             type=click.Choice(["auto", "always", "never"]),

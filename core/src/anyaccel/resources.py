@@ -24,6 +24,7 @@ __all__ = [
     "all_sets",
     "bounded_sets",
     "find_resource",
+    "parse_requests",
     "unknown_resource",
 ]
 
@@ -112,6 +113,32 @@ class Refusal:
 
 
 RequestAnswer = AnySet | LegalSets | Refusal
+
+
+def parse_requests(text: str) -> tuple[ResourceRequest, ...]:
+    """Read `KEY=AMOUNT,…` as people type it; a key without an amount means one.
+
+    Raises: InvalidResourceRequestError for an empty text, a key named twice, or an amount that is no number.
+    Example: parse_requests("gpu=2,TPU=4") == (ResourceRequest("gpu", 2), ResourceRequest("TPU", 4))
+    """
+    requests = tuple(_parsed(part.strip(), text) for part in text.split(","))
+    keys = [request.key for request in requests]
+    repeated = next((key for key in keys if keys.count(key) > 1), None)
+    if repeated is not None:
+        raise InvalidResourceRequestError(f"request {text!r} names {repeated!r} twice")
+    return requests
+
+
+def _parsed(part: str, text: str) -> ResourceRequest:
+    key, separator, amount = part.partition("=")
+    if not key.strip():
+        raise InvalidResourceRequestError(f"request {text!r} names no resource", hint="write it like gpu=2")
+    try:
+        return ResourceRequest(key.strip(), float(amount) if separator else 1.0)
+    except ValueError as error:
+        raise InvalidResourceRequestError(
+            f"amount {amount!r} of {key.strip()!r} is no number", hint="write it like gpu=2"
+        ) from error
 
 
 def find_resource(resources: Iterable[ResourceName], key: str) -> ResourceName | None:

@@ -67,3 +67,15 @@ def test_another_profile_is_refused_with_the_kinds(divided, ask):
 def test_an_unknown_resource_is_refused(eight, ask):
     """What the family does not know names what it knows."""
     assert "knows no resource 'tpu'" in ask(eight, "tpu", 1).reason
+
+
+def test_a_profile_among_others_names_its_partitions(described, view_of, card, ask):
+    """Where kinds are mixed, only partitions of the kind asked for make a set."""
+    text = card("mi300x", "0000:26:00.0", compute_partition='"CPX"') + card("mi300x", "0000:2f:00.0", compute_partition='"DPX"')
+    view = view_of(described(text))
+    profiles = {d.id: d.attributes.get("partition_profile") for d in view.devices}
+    wanted = next(profile for profile in profiles.values() if profile and profile.startswith("dpx"))
+
+    answer = ask(view, f"amd.com/{wanted}", 2)
+
+    assert [{profiles[i] for i in legal.device_ids} for legal in answer] == [{wanted}]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from anyaccel.device import Device, FamilyView, Level
-from anyaccel.resources import AnySet, Refusal, RequestAnswer, ResourceRequest
+from anyaccel.resources import AnySet, Refusal, RequestAnswer, ResourceRequest, all_sets
 
 __all__ = ["validate_request"]
 
@@ -39,9 +39,11 @@ def _whole_gpus(view: FamilyView, request: ResourceRequest) -> RequestAnswer:
 
 def _partitions(view: FamilyView, request: ResourceRequest) -> RequestAnswer:
     profile = None if request.key == _PARTITION else request.key.removeprefix("amd.com/")
-    fitting = [device for device in view.devices if _is_partition(device) and profile in (None, _profile(device))]
+    partitions = [device for device in view.devices if _is_partition(device)]
+    fitting = [device for device in partitions if profile in (None, _profile(device))]
     if request.count <= len(fitting):
-        return AnySet()
+        is_any = len(fitting) == len(partitions)
+        return AnySet() if is_any else all_sets([device.id for device in fitting], request.count, f"{profile} partitions")
     kinds = ", ".join(_profiles(view)) or "none"
     what = "partitions" if profile is None else f"{profile} partitions"
     return Refusal(f"{request.count} {what} asked for, {len(fitting)} there (kinds: {kinds})")
