@@ -23,7 +23,7 @@ from anyaccel.device import Device
 from anyaccel.errors import AccelError
 from anyaccel.machine import Deadline, Journal, LiveAnswers, Machine, StoredAnswers
 
-__all__ = ["ProbeRequest", "ProbeResult", "run_hooks", "run_probes"]
+__all__ = ["ProbeRequest", "ProbeResult", "ProbeSession", "run_here", "run_hooks", "run_probes"]
 
 PROGRESS_AFTER_SECONDS = 2.0
 ABANDON_AFTER_SECONDS = 0.5
@@ -90,6 +90,24 @@ def run_hooks(plugin: Any, request: ProbeRequest, send: Send) -> None:
             devices = answer.devices
 
 
+def run_here(plugin: Any, request: ProbeRequest) -> ProbeResult:
+    """Call the hooks in this process, for machines whose answers are stored and can neither hang nor crash."""
+    result = ProbeResult()
+
+    def take(kind: str, value: Any) -> None:
+        if kind == "answer":
+            result.answers[value[0]] = value[1]
+        elif kind == "error":
+            result.errors[value[0]] = value[1]
+        elif kind == "misdeed":
+            result.misdeeds.append(value)
+
+    run_hooks(plugin, request, take)
+    answers = request.machine.answers.get(request.key)
+    result.documents = dict(answers.documents) if isinstance(answers, StoredAnswers) else {}
+    return result
+
+
 def run_probes(
     requests: Sequence[ProbeRequest], on_progress: Callable[[str], None] | None = None
 ) -> dict[str, ProbeResult]:
@@ -97,13 +115,54 @@ def run_probes(
 
     Children that overrun are killed, then abandoned after half a second. Nothing is left behind when this is interrupted.
     """
-    children = [_Child(request) for request in requests]
-    try:
-        _serve(children, on_progress)
-    finally:
+    with ProbeSession() as session:
+        return session.ask(requests, on_progress)
+
+
+class ProbeSession:
+    """Probe children that are kept between questions, so that a driver is started once and asked often.
+
+    A child that fails, hangs or dies is ended, and the next question starts another. The kernel ends a child with the thread
+    that started it (prctl(2), PR_SET_PDEATHSIG), so a session is used from one thread that outlives it.
+    """
+
+    def __init__(self) -> None:
+        self._children: dict[str, _Child] = {}
+
+    def __enter__(self) -> ProbeSession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ask(
+        self, requests: Sequence[ProbeRequest], on_progress: Callable[[str], None] | None = None
+    ) -> dict[str, ProbeResult]:
+        """Put one question to each plugin's child, all at once, and give the results by plugin key."""
+        try:
+            children = [self._child(request) for request in requests]
+            _serve(children, on_progress)
+        except BaseException:
+            self.close()
+            raise
         for child in children:
-            child.end()
-    return {child.request.key: child.result for child in children}
+            if not child.can_be_kept:
+                self._children.pop(child.request.key).end()
+        return {child.request.key: child.result for child in children}
+
+    def _child(self, request: ProbeRequest) -> _Child:
+        kept = self._children.get(request.key)
+        if kept is not None and kept.ask(request):
+            return kept
+        if kept is not None:
+            kept.end()
+        self._children[request.key] = _Child(request)
+        return self._children[request.key]
+
+    def close(self) -> None:
+        """End every child."""
+        while self._children:
+            self._children.popitem()[1].end()
 
 
 def _serve(children: Iterable[_Child], on_progress: Callable[[str], None] | None) -> None:
@@ -160,8 +219,33 @@ class _Child:
         assert output is not None
         self._output: IO[bytes] = output
         self.sources = {result_read, output.fileno()}
+        self._request_write = request_write
         self.deadline = time.monotonic() + request.timeout_seconds
-        _send_request(request_write, request)
+        self._send(request)
+
+    def _send(self, request: ProbeRequest) -> None:
+        """Hand the request over; a child that does not take it in time has no answer in time either."""
+        message = memoryview(pickle.dumps(request))
+        os.set_blocking(self._request_write, False)
+        with contextlib.suppress(BrokenPipeError):
+            while message and (seconds := self.deadline - time.monotonic()) > 0:
+                if select.select([], [self._request_write], [], seconds)[1]:
+                    message = message[os.write(self._request_write, message) :]
+
+    def ask(self, request: ProbeRequest) -> bool:
+        """Put a further question to a living child; False when it has to be started anew."""
+        if self._process.poll() is not None:
+            return False
+        self.request, self.result = request, ProbeResult()
+        self._printed, self._is_complete = b"", False
+        self.deadline = time.monotonic() + request.timeout_seconds
+        self._send(request)
+        return True
+
+    @property
+    def can_be_kept(self) -> bool:
+        """Whether it said all and can be asked again."""
+        return self._is_complete and len(self.sources) == 2 and self._process.poll() is None
 
     @property
     def has_ended(self) -> bool:
@@ -263,25 +347,17 @@ class _Child:
             self._process.returncode = -signal.SIGKILL
         self._output.close()
         os.close(self._result_read)
+        os.close(self._request_write)
 
 
 def _child_environ() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
 
 
-def _send_request(descriptor: int, request: ProbeRequest) -> None:
-    with os.fdopen(descriptor, "wb") as pipe:
-        try:
-            pickle.dump(request, pipe)
-        except BrokenPipeError:
-            return
-
-
 def main(arguments: Sequence[str]) -> None:
-    """Run inside the child: read the request, call the hooks, write messages."""
+    """Run inside the child: read one request after the other, call the hooks, write messages."""
     _die_with_parent()
-    with os.fdopen(int(arguments[0]), "rb") as pipe:
-        request: ProbeRequest = pickle.load(pipe)
+    requests = os.fdopen(int(arguments[0]), "rb")
     result = os.fdopen(int(arguments[1]), "wb")
 
     def send(kind: str, value: Any) -> None:
@@ -289,9 +365,12 @@ def main(arguments: Sequence[str]) -> None:
         result.write(struct.pack("!I", len(message)) + message)
         result.flush()
 
-    _work(request, send)
-    result.close()
-    os._exit(0)
+    while True:
+        try:
+            request: ProbeRequest = pickle.load(requests)
+        except EOFError:
+            os._exit(0)
+        _work(request, send)
 
 
 def _die_with_parent() -> None:

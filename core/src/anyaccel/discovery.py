@@ -13,7 +13,7 @@ from anyaccel.errors import AccelError, PluginContractError, UnavailableError
 from anyaccel.frozen import FrozenMap
 from anyaccel.host import read_boundary, read_host
 from anyaccel.inventory import Inventory, OutcomeStatus, PluginOutcome
-from anyaccel.machine import Answers, Deadline, LiveAnswers, Machine, Recorder, StoredAnswers, live_machine
+from anyaccel.machine import Deadline, Machine, Recorder, live_machine
 from anyaccel.pci import address_key
 from anyaccel.registry import Plugin, Registry
 from anyaccel.topology import Boundary, FabricNode, HostParts, Link, TopologyReport
@@ -113,7 +113,7 @@ def discover(
         work.blame(f"{misdeed} while it was loaded" for misdeed in work.plugin.misdeeds)
         _find(work, machine)
     conflicts = _settle_conflicts(works, machine)
-    results = _ask(works, machine, _should_isolate(machine, isolate), on_progress)
+    results = _ask(works, machine, on_progress, isolate=isolate)
     for work in works:
         if work.plugin.key in results:
             _take_result(work, results[work.plugin.key], recorder)
@@ -195,31 +195,23 @@ def _without(devices: tuple[Device, ...], address: str) -> tuple[Device, ...]:
     return tuple(device for device in devices if device.id not in gone)
 
 
-def _should_isolate(machine: Machine, isolate: bool | None) -> bool:
-    if isolate is not None:
-        return isolate
-    return machine.is_live or any(_is_dangerous(answers) for answers in machine.answers.values())
-
-
-def _is_dangerous(answers: Answers) -> bool:
-    return isinstance(answers, LiveAnswers) or (isinstance(answers, StoredAnswers) and answers.has_faults)
-
-
 def _ask(
     works: Sequence[_Work],
     machine: Machine,
-    is_isolated: bool,
     on_progress: Callable[[str], None] | None,
+    *,
+    isolate: bool | None,
 ) -> Mapping[str, _probe.ProbeResult]:
     askable = [work for work in works if work.devices and _hooks(work.plugin)]
     if not askable:
         return {}
     from anyaccel import _probe
+    from anyaccel.asking import needs_child
 
     requests = {work.plugin.key: _request(work, machine) for work in askable}
-    if is_isolated:
+    if needs_child(machine) if isolate is None else isolate:
         return _probe.run_probes(tuple(requests.values()), on_progress)
-    return {work.plugin.key: _ask_here(work, requests) for work in askable}
+    return {work.plugin.key: _probe.run_here(work.plugin, requests[work.plugin.key]) for work in askable}
 
 
 def _hooks(plugin: Plugin) -> tuple[str, ...]:
@@ -242,26 +234,6 @@ def _request(work: _Work, machine: Machine) -> _probe.ProbeRequest:
         is_live=machine.is_live,
         wants_journal=machine.journal is not None,
     )
-
-
-def _ask_here(work: _Work, requests: Mapping[str, _probe.ProbeRequest]) -> _probe.ProbeResult:
-    from anyaccel import _probe
-
-    result = _probe.ProbeResult()
-
-    def take(kind: str, value: Any) -> None:
-        if kind == "answer":
-            result.answers[value[0]] = value[1]
-        elif kind == "error":
-            result.errors[value[0]] = value[1]
-        elif kind == "misdeed":
-            result.misdeeds.append(value)
-
-    request = requests[work.plugin.key]
-    _probe.run_hooks(work.plugin, request, take)
-    answers = request.machine.answers.get(work.plugin.key)
-    result.documents = dict(answers.documents) if isinstance(answers, StoredAnswers) else {}
-    return result
 
 
 def _take_result(work: _Work, result: _probe.ProbeResult, recorder: Recorder | None) -> None:
