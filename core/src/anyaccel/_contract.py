@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
+from anyaccel._exact import why_not_exact
 from anyaccel.capabilities import CONTRACT_VERSION, Declaration, SupportState
 from anyaccel.device import Device, Discovery, Inspection
 from anyaccel.errors import PluginContractError, PluginVersionError
+from anyaccel.frozen import FrozenMap
+from anyaccel.pci import normal_address
 
 __all__ = ["check_answer", "check_contract_version", "check_declaration", "check_discovery", "check_inspection"]
 
@@ -22,50 +25,51 @@ _RESULTS: Mapping[str, tuple[str, str]] = {
     "accel_resolve_visibility": ("anyaccel.visibility:Resolution", "VIS-008"),
     "accel_visibility_environment": ("anyaccel.visibility:EnvironmentChange", "VIS-001"),
     "accel_validate_request": ("anyaccel.resources:AnySet LegalSets Refusal", "VAL-001"),
-    "accel_read_metrics": ("builtins:tuple", "MET-001"),
-    "accel_diagnose": ("builtins:tuple", "DIA-001"),
-    "accel_observe_runtime": ("builtins:tuple", "OBS-001"),
+    "accel_read_metrics": ("anyaccel.metrics:Reading ...", "MET-001"),
+    "accel_diagnose": ("anyaccel.metrics:Finding ...", "DIA-001"),
+    "accel_observe_runtime": ("builtins:str ...", "OBS-001"),
     "accel_simulate": ("anyaccel.machine_description:SimulatedFamily", "SIM-001"),
     "accel_filter_devices": ("collections.abc:Mapping", "FIL-001"),
 }
-"""What each hook answers, by name: modules that a command does not need are not imported for it."""
+"""What each hook answers, by name: modules that a command does not need are not imported for it. `...`: a tuple of these."""
 
-_ITEMS: Mapping[str, str] = {
-    "accel_read_metrics": "anyaccel.metrics:Reading",
-    "accel_diagnose": "anyaccel.metrics:Finding",
-    "accel_observe_runtime": "builtins:str",
-}
+_DEEPEST_UNIT = 8
+"""Levels of the unit tree that core walks; card, device, partition and core are four."""
 
 
 def _types(names: str) -> tuple[type, ...]:
     module, _, classes = names.partition(":")
-    return tuple(getattr(import_module(module), name) for name in classes.split())
+    return tuple(getattr(import_module(module), name) for name in classes.removesuffix(" ...").split())
 
 
 def check_answer(plugin: str, hook: str, answer: Any) -> None:
-    """Raise PluginContractError unless an answer has the type its hook promises."""
+    """Raise PluginContractError unless an answer is exactly of the type its hook promises, all the way down."""
     names, requirement = _RESULTS[hook]
     types = _types(names)
-    if not isinstance(answer, types):
-        wanted = " or ".join(cls.__name__ for cls in types)
+    problem = _wrong_kind(hook, answer, types, is_many=names.endswith(" ...")) or _wrong_part(answer, types)
+    if problem is not None:
         raise PluginContractError(
-            f"plugin {plugin!r} returned {type(answer).__name__} from {hook}, not {wanted}",
-            plugin=plugin,
-            hook=hook,
-            requirement=requirement,
-        )
-    item = _types(_ITEMS[hook])[0] if hook in _ITEMS else None
-    if item is not None and not _all_are(item, answer):
-        raise PluginContractError(
-            f"plugin {plugin!r} returned something else than {item.__name__} inside the tuple of {hook}",
-            plugin=plugin,
-            hook=hook,
-            requirement=requirement,
+            f"plugin {plugin!r} returned {problem}", plugin=plugin, hook=hook, requirement=requirement
         )
 
 
-def _all_are(item: type, entries: Any) -> bool:
-    return all(isinstance(entry, item) for entry in entries)
+def _wrong_kind(hook: str, answer: Any, types: tuple[type, ...], *, is_many: bool) -> str | None:
+    found = type(answer)
+    wanted = (tuple,) if is_many else (dict, FrozenMap) if types == (Mapping,) else types
+    if found not in wanted:
+        named = ("tuple",) if is_many else tuple(cls.__name__ for cls in types)
+        return f"{found.__name__} from {hook}, not {' or '.join(named)}"
+    if is_many and any(type(entry) is not types[0] for entry in answer):
+        return f"something else than {types[0].__name__} inside the tuple of {hook}"
+    return None
+
+
+def _wrong_part(answer: Any, types: tuple[type, ...]) -> str | None:
+    hint = Mapping[str, str] if types == (Mapping,) else type(answer)
+    if hint is not tuple:
+        return why_not_exact(answer, hint)
+    told = (why_not_exact(entry, types[0], f"[{number}]") for number, entry in enumerate(answer))
+    return next((reason for reason in told if reason is not None), None)
 
 
 def check_declaration(key: str, declaration: Declaration) -> None:
@@ -122,21 +126,24 @@ def _complaints(plugin: str, hook: str) -> _Complain:
 
 
 def _check_devices(plugin: str, devices: tuple[Device, ...], complain: _Complain) -> None:
-    if not isinstance(devices, tuple) or not all(isinstance(device, Device) for device in devices):
-        raise complain("DISC-001", "returned something else than a tuple of Device")
-    seen: set[str] = set()
+    depths: dict[str | None, int] = {None: 0}
     for device in devices:
-        if device.id in seen:
+        if device.id in depths:
             raise complain("DISC-003", f"uses the id {device.id!r} twice")
         if not device.id.startswith(f"{plugin}:") or device.family != plugin:
             raise complain("DISC-003", f"returned the id {device.id!r} of family {device.family!r}")
-        if device.parent is not None and device.parent not in seen:
+        if device.parent not in depths:
             raise complain("DISC-003", f"lists {device.id!r} before its parent {device.parent!r}")
         _check_values(device, complain)
-        seen.add(device.id)
+        depths[device.id] = depths[device.parent] + 1
+        if depths[device.id] > _DEEPEST_UNIT:
+            raise complain("DISC-003", f"nests {device.id!r} more than {_DEEPEST_UNIT} levels deep")
 
 
 def _check_values(device: Device, complain: _Complain) -> None:
+    strange = next((a for a in device.pci_addresses if normal_address(a) != a), None)
+    if strange is not None:
+        raise complain("DISC-003", f"gives {strange!r} as a PCI address of {device.id!r}")
     for name in ("memory_bytes", "numa_node", "max_per_process"):
         value = getattr(device, name)
         if value is not None and value < 0:

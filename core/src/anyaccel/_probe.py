@@ -1,14 +1,15 @@
 """The probe child: one process a plugin, where drivers are asked, may print, hang or crash, and cost only their own rows.
 
-Parent and child share one inherited pipe a direction; nobody else can write to it, so its pickles are our own.
+Parent and child share one inherited pipe a direction. A plugin's code runs in the child and could write to its pipe, so the
+parent rebuilds nothing from it but values of the contract, checks each answer again, and bounds how much it takes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import pickle
-import select
 import selectors
 import signal
 import struct
@@ -19,8 +20,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from anyaccel._contract import check_answer
 from anyaccel.device import Device
-from anyaccel.errors import AccelError
+from anyaccel.errors import AccelError, PluginContractError, rebuild
 from anyaccel.machine import Deadline, Journal, LiveAnswers, Machine, StoredAnswers
 
 __all__ = ["ProbeRequest", "ProbeResult", "ProbeSession", "run_here", "run_hooks", "run_probes"]
@@ -28,6 +30,8 @@ __all__ = ["ProbeRequest", "ProbeResult", "ProbeSession", "run_here", "run_hooks
 PROGRESS_AFTER_SECONDS = 2.0
 ABANDON_AFTER_SECONDS = 0.5
 OUTPUT_LIMIT = 4096
+ANSWER_LIMIT = 64 << 20
+"""Bytes a child may answer to one request; a machine of a thousand devices needs two million."""
 _START = "import sys; sys.path[:1] == [''] and sys.path.pop(0); from anyaccel._probe import main; main(sys.argv[1:])"
 """Starts a child without the current folder on its module path: a file there must not be imported by accident."""
 
@@ -139,8 +143,14 @@ class ProbeSession:
         self, requests: Sequence[ProbeRequest], on_progress: Callable[[str], None] | None = None
     ) -> dict[str, ProbeResult]:
         """Put one question to each plugin's child, all at once, and give the results by plugin key."""
+        results: dict[str, ProbeResult] = {}
+        children: list[_Child] = []
         try:
-            children = [self._child(request) for request in requests]
+            for request in requests:
+                try:
+                    children.append(self._child(request))
+                except (OSError, ValueError) as error:
+                    results[request.key] = ProbeResult(failure=f"the probe cannot be started: {error}")
             _serve(children, on_progress)
         except BaseException:
             self.close()
@@ -148,11 +158,12 @@ class ProbeSession:
         for child in children:
             if not child.can_be_kept:
                 self._children.pop(child.request.key).end()
-        return {child.request.key: child.result for child in children}
+        return {**results, **{child.request.key: child.result for child in children}}
 
     def _child(self, request: ProbeRequest) -> _Child:
-        kept = self._children.get(request.key)
+        kept = self._children.pop(request.key, None)
         if kept is not None and kept.ask(request):
+            self._children[request.key] = kept
             return kept
         if kept is not None:
             kept.end()
@@ -198,12 +209,27 @@ class _Child:
     def __init__(self, request: ProbeRequest) -> None:
         self.request = request
         self.result = ProbeResult()
-        self._buffer = b""
+        self._buffer = bytearray()
+        self._taken = 0
         self._printed = b""
         self._is_complete = False
-        request_read, request_write = os.pipe()
-        result_read, result_write = os.pipe()
-        self._process = subprocess.Popen(
+        message = pickle.dumps(request)
+        with contextlib.ExitStack() as stack:
+            ends = [_above_standard(end, stack) for end in (*os.pipe(), *os.pipe())]
+            request_read, self._request_write, self._result_read, result_write = ends
+            self._process = self._start(request_read, result_write)
+            stack.pop_all()
+        os.close(request_read)
+        os.close(result_write)
+        output = self._process.stdout
+        assert output is not None
+        self._output: IO[bytes] = output
+        self.sources = {self._result_read, output.fileno()}
+        self.deadline = time.monotonic() + request.timeout_seconds
+        self._send(message)
+
+    def _start(self, request_read: int, result_write: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
             [sys.executable, "-c", _START, str(request_read), str(result_write)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -212,34 +238,26 @@ class _Child:
             env=_child_environ(),
             start_new_session=True,
         )
-        os.close(request_read)
-        os.close(result_write)
-        self._result_read = result_read
-        output = self._process.stdout
-        assert output is not None
-        self._output: IO[bytes] = output
-        self.sources = {result_read, output.fileno()}
-        self._request_write = request_write
-        self.deadline = time.monotonic() + request.timeout_seconds
-        self._send(request)
 
-    def _send(self, request: ProbeRequest) -> None:
-        """Hand the request over; a child that does not take it in time has no answer in time either."""
-        message = memoryview(pickle.dumps(request))
+    def _send(self, message: bytes) -> None:
+        """Hand a request over; a child that does not take it in time has no answer in time either."""
+        left = memoryview(message)
         os.set_blocking(self._request_write, False)
-        with contextlib.suppress(BrokenPipeError):
-            while message and (seconds := self.deadline - time.monotonic()) > 0:
-                if select.select([], [self._request_write], [], seconds)[1]:
-                    message = message[os.write(self._request_write, message) :]
+        with contextlib.suppress(BrokenPipeError), selectors.DefaultSelector() as selector:
+            selector.register(self._request_write, selectors.EVENT_WRITE)
+            while left and (seconds := self.deadline - time.monotonic()) > 0:
+                if selector.select(seconds):
+                    left = left[os.write(self._request_write, left) :]
 
     def ask(self, request: ProbeRequest) -> bool:
         """Put a further question to a living child; False when it has to be started anew."""
         if self._process.poll() is not None:
             return False
+        message = pickle.dumps(request)
         self.request, self.result = request, ProbeResult()
-        self._printed, self._is_complete = b"", False
+        self._printed, self._taken, self._is_complete = b"", 0, False
         self.deadline = time.monotonic() + request.timeout_seconds
-        self._send(request)
+        self._send(message)
         return True
 
     @property
@@ -253,25 +271,37 @@ class _Child:
         return self._is_complete or not self.sources or self._process.poll() is not None
 
     def read(self, source: int) -> bool:
-        """Take what a pipe holds; False when it is closed."""
+        """Take what a pipe holds; False when it is closed, or when nothing more is taken from it."""
         try:
             data = os.read(source, 65536)
         except BlockingIOError:
             return True
         if source != self._result_read:
             self._printed = (self._printed + data)[:OUTPUT_LIMIT]
-        else:
-            self._buffer += data
+            return bool(data)
+        self._taken += len(data)
+        self._buffer += data
+        try:
             self._take_messages()
+        except _OddMessageError as error:
+            self.result.failure = f"the probe answered with {error} while {self.result.where}"
+            return False
         return bool(data)
 
     def _take_messages(self) -> None:
-        while len(self._buffer) >= 4:
-            (length,) = struct.unpack("!I", self._buffer[:4])
-            if len(self._buffer) < 4 + length:
-                return
-            message, self._buffer = self._buffer[4 : 4 + length], self._buffer[4 + length :]
-            self._take(*pickle.loads(message))
+        if self._taken > ANSWER_LIMIT:
+            raise _OddMessageError(f"more than {ANSWER_LIMIT >> 20} MiB")
+        start = 0
+        while len(self._buffer) - start >= 4:
+            (length,) = struct.unpack_from("!I", self._buffer, start)
+            if length > ANSWER_LIMIT:
+                raise _OddMessageError("something that is no message")
+            if len(self._buffer) - start < 4 + length:
+                break
+            message = bytes(self._buffer[start + 4 : start + 4 + length])
+            start += 4 + length
+            self._take(*_read_message(message))
+        del self._buffer[:start]
 
     def _take(self, kind: str, value: Any) -> None:
         result = self.result
@@ -284,7 +314,13 @@ class _Child:
         elif kind == "error":
             result.errors[value[0]] = value[1]
         elif kind == "answer":
-            result.answers[value[0]] = value[1]
+            hook, answer = value
+            try:
+                check_answer(self.request.key, hook, answer)
+            except PluginContractError as error:
+                result.errors[hook] = error
+            else:
+                result.answers[hook] = answer
         elif kind == "failure":
             result.failure = value
         elif kind == "done":
@@ -293,11 +329,16 @@ class _Child:
 
     def finish(self, *, is_overrun: bool) -> None:
         """Write down how the child ended."""
+        if is_overrun:
+            self._kill()
         self._drain()
         if self._is_complete or self.result.failure is not None:
             self._note_prints()
             return
-        if is_overrun:
+        if is_overrun and self.request.timeout_seconds <= 0:
+            self.result.failure = "no time was left to ask its driver"
+            self.result.hint = "raise the limit with --timeout"
+        elif is_overrun:
             seconds = f"{self.request.timeout_seconds:.2g} s"
             self.result.failure = f"the probe hung: no answer within {seconds} while {self.result.where}"
             self.result.hint = (
@@ -310,7 +351,8 @@ class _Child:
     def _drain(self) -> None:
         """Take what the pipes still hold, without waiting for more."""
         for source in self.sources:
-            while select.select([source], [], [], 0)[0] and self.read(source):
+            before = -1
+            while before != (before := self._taken + len(self._printed)) and self.read(source):
                 pass
 
     def _note_prints(self) -> None:
@@ -334,12 +376,8 @@ class _Child:
         return f"was killed by signal {-code} ({name})"
 
     def end(self) -> None:
-        """Kill the child and everything it started, and stop waiting for it after half a second."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            else:
-                self._process.kill()
+        """Kill the child and its process group, and stop waiting for it after half a second."""
+        self._kill()
         try:
             self._process.wait(timeout=ABANDON_AFTER_SECONDS)
         except subprocess.TimeoutExpired:
@@ -349,9 +387,58 @@ class _Child:
         os.close(self._result_read)
         os.close(self._request_write)
 
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+
+
+class _OddMessageError(Exception):
+    """A child wrote something that is no answer; the text says what."""
+
+
+class _ValuesOnly(pickle.Unpickler):
+    """Rebuilds values of the contract and our own errors, and refuses everything else: no code of a plugin runs here."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = super().find_class(module, name) if module.startswith("anyaccel.") else None
+        is_value = isinstance(found, type) and found.__module__ == module
+        if is_value or found is rebuild:
+            return found
+        raise _OddMessageError(f"a {module}.{name}, which is no value of the contract")
+
+
+def _read_message(message: bytes) -> tuple[str, Any]:
+    try:
+        kind, value = _ValuesOnly(io.BytesIO(message)).load()
+    except _OddMessageError:
+        raise
+    except Exception as error:
+        raise _OddMessageError(f"a damaged message ({type(error).__name__})") from error
+    return kind, value
+
+
+def _above_standard(end: int, stack: contextlib.ExitStack) -> int:
+    """Give a pipe's end a number above those of stdin, stdout and stderr, which may be closed; else the child loses it.
+
+    Args: stack: closes it when the child cannot be started.
+    """
+    if end <= 2:
+        import fcntl
+
+        low, end = end, fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3)
+        os.close(low)
+    stack.callback(os.close, end)
+    return end
+
 
 def _child_environ() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+    places = [os.fspath(path) for path in sys.path if isinstance(path, (str, os.PathLike))]
+    with contextlib.suppress(FileNotFoundError):
+        places = [place or os.getcwd() for place in places]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(place for place in places if place)}
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -359,6 +446,8 @@ def main(arguments: Sequence[str]) -> None:
     _die_with_parent()
     requests = os.fdopen(int(arguments[0]), "rb")
     result = os.fdopen(int(arguments[1]), "wb")
+    for end in (requests, result):
+        os.set_inheritable(end.fileno(), False)
 
     def send(kind: str, value: Any) -> None:
         message = pickle.dumps((kind, value))

@@ -119,12 +119,13 @@ def discover(
             _take_result(work, results[work.plugin.key], recorder)
     for work in works:
         work.devices = _ordered(work.devices)
-    _apply_policies(works)
+    _apply_policies(works, machine)
     for work in works:
         _resolve(work, machine, boundary)
     machine = machine.with_deadline(Deadline(None))
     inventory = _assembled(works, registry, machine, boundary)
-    unclaimed = unclaimed_hardware(machine, _claimed(works), _working(works), registry.failures, known)
+    failures = [*registry.failures, *(work.broken for work in works if work.broken is not None)]
+    unclaimed = unclaimed_hardware(machine, _claimed(works), _working(works), failures, known)
     return replace(inventory, conflicts=conflicts, unclaimed=tuple(unclaimed))
 
 
@@ -139,9 +140,18 @@ def _working(works: Sequence[_Work]) -> frozenset[str]:
 
 
 def _file_seconds(machine: Machine) -> float:
-    """Give one plugin's limit for reading files: a fifth of the command's time, and not less than the usual limit."""
+    """Give one plugin's limit for reading files: a fifth of the command's time, and not less than the usual limit.
+
+    Never more than half of what is left, so that one that hangs leaves the others their time.
+    """
     left = machine.deadline.seconds_left()
-    return DISCOVER_TIMEOUT_SECONDS if left is None else max(DISCOVER_TIMEOUT_SECONDS, left / 5)
+    return DISCOVER_TIMEOUT_SECONDS if left is None else min(max(DISCOVER_TIMEOUT_SECONDS, left / 5), left / 2)
+
+
+def _pure_seconds(machine: Machine) -> float:
+    """Give one plugin's limit for a hook that computes only; there is always time for a short one."""
+    left = machine.deadline.seconds_left()
+    return DISCOVER_TIMEOUT_SECONDS if left is None else min(DISCOVER_TIMEOUT_SECONDS, max(left / 2, 0.25))
 
 
 def _find(work: _Work, machine: Machine) -> None:
@@ -329,13 +339,14 @@ def _place_key(device: Device) -> tuple[Any, ...]:
     return (address, tuple((int(p), "") if p.isdigit() else (1 << 62, p) for p in re.split(r"(\d+)", path) if p))
 
 
-def _apply_policies(works: Sequence[_Work]) -> None:
+def _apply_policies(works: Sequence[_Work], machine: Machine) -> None:
     everything = tuple(device for work in works for device in work.devices)
     for work in works:
         if not everything or not work.plugin.implements("accel_filter_devices"):
             continue
         hook = "accel_filter_devices"
-        guarded = work.plugin.call_guarded(hook, timeout_seconds=DISCOVER_TIMEOUT_SECONDS, devices=everything)
+        guarded = work.plugin.call_guarded(hook, timeout_seconds=_pure_seconds(machine), devices=everything)
+        work.blame(f"{misdeed} in {hook}" for misdeed in guarded.misdeeds)
         try:
             reasons: Mapping[str, str] = work.plugin.opened(hook, guarded)
         except AccelError as error:
@@ -359,7 +370,7 @@ def _resolve(work: _Work, machine: Machine, boundary: Boundary) -> None:
         return
     view = work.view(boundary)
     guarded = work.plugin.call_guarded(
-        hook, timeout_seconds=DISCOVER_TIMEOUT_SECONDS, view=view, environ=dict(machine.environ)
+        hook, timeout_seconds=_pure_seconds(machine), view=view, environ=dict(machine.environ)
     )
     work.blame(f"{misdeed} in {hook}" for misdeed in guarded.misdeeds)
     try:

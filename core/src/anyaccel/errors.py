@@ -48,10 +48,11 @@ class AccelError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Rebuild from the state alone, so that an error crosses a process border with all it carries."""
-        return (_rebuild, (type(self), self.args, self.__dict__))
+        return (rebuild, (type(self), self.args, self.__dict__))
 
 
-def _rebuild(cls: type[AccelError], args: tuple[object, ...], state: dict[str, object]) -> AccelError:
+def rebuild(cls: type[AccelError], args: tuple[object, ...], state: dict[str, object]) -> AccelError:
+    """Make an error of its parts, without its constructor."""
     error = cls.__new__(cls)
     error.args = args
     error.__dict__.update(state)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pluggy
 
-from anyaccel import _contract, hookspec
+from anyaccel import _contract, errors, hookspec
+from anyaccel._exact import why_not_exact
 from anyaccel._guard import Guarded, OverrunError, call_guarded
 from anyaccel.capabilities import Declaration
 from anyaccel.errors import (
@@ -25,7 +26,7 @@ from anyaccel.errors import (
 )
 from anyaccel.inventory import OutcomeStatus, PluginOutcome
 
-__all__ = ["ENTRY_POINT_GROUP", "Plugin", "Registry", "load_plugin"]
+__all__ = ["ENTRY_POINT_GROUP", "Plugin", "Registry", "load_plugin", "plain_error"]
 
 ENTRY_POINT_GROUP = "anyaccel.plugins"
 LOAD_TIMEOUT_SECONDS = 5.0
@@ -80,7 +81,7 @@ class Plugin:
 
     def _as_error(self, hook: str, error: BaseException) -> AccelError:
         if isinstance(error, AccelError):
-            return error
+            return plain_error(error)
         if isinstance(error, OverrunError):
             return PluginError(
                 f"plugin {self.key!r} {error} in {hook}", plugin=self.key, distribution=self.distribution
@@ -93,7 +94,33 @@ class Plugin:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or "no message"
+    """Give an error's text; making it runs the plugin's own code, so it may fail in any way."""
+    try:
+        return " ".join(str(error).split()) or "no message"
+    except Exception as problem:  # noqa: BLE001 - whatever a plugin's __str__ raises is told instead
+        return f"its text cannot be made ({type(problem).__name__})"
+
+
+_ERROR_DEFAULTS: Mapping[str, object] = {
+    "hint": None,
+    "plugin": "unknown",
+    "distribution": None,
+    "hook": "unknown",
+    "requirement": None,
+    "reason_code": "unavailable",
+}
+"""What an error that was not made by its own constructor lacks."""
+
+
+def plain_error(error: AccelError) -> AccelError:
+    """Give one of our own errors in place of one that a plugin made: of a class of ours, with plain values only."""
+    is_ours = type(error).__module__ == errors.__name__ and type(getattr(error, "message", None)) is str
+    if is_ours and why_not_exact(error.__dict__, Any) is None:
+        return error
+    cls = next(cls for cls in type(error).__mro__ if cls.__module__ == errors.__name__)
+    state = {name: value for name, value in error.__dict__.items() if why_not_exact(value, Any) is None}
+    assert issubclass(cls, AccelError)
+    return errors.rebuild(cls, (), {**_ERROR_DEFAULTS, "message": _one_line(error), **state})
 
 
 class Registry:
@@ -248,8 +275,10 @@ def _load_error(
     name: str, module_name: str, distribution: str | None, version: str | None, error: BaseException
 ) -> PluginError:
     if isinstance(error, PluginError):
-        error.plugin = name
-        return error
+        plain = plain_error(error)
+        assert isinstance(plain, PluginError)
+        plain.plugin = name
+        return plain
     what = str(error) if isinstance(error, OverrunError) else f"{type(error).__name__}: {_one_line(error)}"
     source = f"{distribution} {version}" if distribution else "no distribution"
     return PluginLoadError(
