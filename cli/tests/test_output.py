@@ -13,6 +13,7 @@ import pytest
 
 from anyaccel.device import Device
 from anyaccel.inventory import Inventory
+from anyaccel.registry import Registry
 from anyaccel_cli.output import (
     Output,
     OutputOptions,
@@ -272,3 +273,53 @@ def test_only_verbose_says_details(capsys: pytest.CaptureFixture[str]) -> None:
     Output(OutputOptions(is_verbose=True)).detail("e")
 
     assert capsys.readouterr().err == "note: e\n"
+
+
+NASTY_PLUGIN = """
+from anyaccel.capabilities import Declaration, MatchRule
+from anyaccel.device import Condition, Device, DeviceState, Discovery
+from anyaccel.hookspec import hookimpl
+
+NASTY = "\x1b[31m[red]\\n\x07"
+
+@hookimpl
+def accel_declare():
+    return Declaration(key="nasty", title=NASTY, matches=(MatchRule(vendor_id=0x1234),))
+
+@hookimpl
+def accel_discover_devices(machine):
+    bad = Condition("bad", NASTY, DeviceState.LOST, hint=NASTY)
+    return Discovery(tuple(
+        Device(id=f"nasty:{NASTY}{n}", family="nasty", label=NASTY, model=NASTY, uuid=NASTY, conditions=(bad,), driver=NASTY)
+        for n in range(3)), notes=(NASTY,))
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("discover",),
+        ("discover", "--format", "wide"),
+        ("discover", "--format", "csv"),
+        ("discover", "--format", "ids"),
+        ("discover", "--json"),
+        ("discover", "--select", "nobody"),
+        ("topology",),
+        ("topology", "--format", "tree"),
+        ("topology", "--format", "dot"),
+        ("topology", "--format", "hwloc-xml"),
+        ("topology", "--json"),
+        ("plugins",),
+        ("env", "--select", "nasty:*"),
+    ],
+    ids=" ".join,
+)
+def test_no_escape_of_a_device_reaches_the_terminal(invoke, write_module, make_root, arguments):
+    """Whatever a device is called, in every format, on both streams: control characters are shown and never sent."""
+    registry = Registry.of(write_module("nasty_plugin", NASTY_PLUGIN))
+    machine = () if arguments == ("plugins",) else ("--root", make_root())
+
+    result = invoke(*arguments, *machine, registry=registry)
+
+    assert not set(result.output) & {"\x1b", "\x07"}
+    assert result.exit_code in (0, 1, 2, 3)

@@ -379,3 +379,56 @@ def test_a_plugin_that_cannot_be_loaded_is_named_with_its_distribution(
         4,
         [True, True, True],
     )
+
+
+HANGING = """
+@hookimpl
+def accel_inspect_devices(machine, devices):
+    import pathlib, subprocess
+    child = subprocess.Popen(["sleep", "61"])
+    pathlib.Path({sign!r}).write_text(str(child.pid))
+    child.wait()
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_whoever_ends_it_leaves_nothing_running(
+    environ: dict[str, str], tmp_path: Path, toy_source: Callable[..., str], name: str
+) -> None:
+    """While a driver hangs, with a program of its own: a signal ends all of it, without a traceback, with 128 + its number."""
+    sign = tmp_path / "started"
+    (tmp_path / "installed" / "toy_dist.py").write_text(toy_source() + HANGING.format(sign=str(sign)))
+    recording = tmp_path / "machine"
+    folder = recording / "root/sys/bus/pci/devices/0000:01:00.0"
+    folder.mkdir(parents=True)
+    for file, text in (("vendor", "0x1234"), ("device", "0x1"), ("class", "0x120000")):
+        (folder / file).write_text(f"{text}\n")
+    code = (
+        "from anyaccel.answers import LiveAnswers; from anyaccel.recording import open_root; import anyaccel.machine as m\n"
+        f"machine = open_root({str(recording / 'root')!r}).with_answers({{'toy': LiveAnswers()}})\n"
+        "m.live_machine = lambda **_: machine\n"
+        "from anyaccel_cli.main import cli; cli.main(['discover', '--timeout', '60'])\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=_heed_interrupts,  # noqa: PLW1509 - no threads run in this process when it starts the child
+    )
+    deadline = time.monotonic() + 15
+    while not (sign.exists() and sign.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    child = int(sign.read_text())
+    number = getattr(signal, name)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=15)
+    while _is_running(child) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+    assert (process.returncode, errors, _is_running(child)) == (128 + number, b"", False)
+
+
+def _is_running(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status")
+    return status.exists() and "State:\tZ" not in status.read_text()

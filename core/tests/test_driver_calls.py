@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -134,3 +136,19 @@ def test_silence_covers_python_and_c():
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=15, check=True)
 
     assert (child.stdout, child.stderr) == ("after\n", "err")
+
+
+def test_a_vendors_program_ends_with_the_process_that_asked(program, tmp_path):
+    """Who kills the asking process, however hard, leaves no vendor program running."""
+    program(f"echo $$ > {tmp_path}/pid; exec sleep 60")
+    code = "from anyaccel.driver_calls import run_program; run_program(['vendor-query'], timeout_seconds=50)"
+    asking = subprocess.Popen([sys.executable, "-c", code])
+    deadline = time.monotonic() + 15
+    while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    pid = int((tmp_path / "pid").read_text())
+    asking.kill()
+    asking.wait()
+    while Path(f"/proc/{pid}").exists() and "State:\tZ" not in Path(f"/proc/{pid}/status").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anyaccel_cli.main import main
+from anyaccel_cli.start import main
 
 if __name__ == "__main__":
     main()

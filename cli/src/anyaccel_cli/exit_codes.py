@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
 
 EXIT_CODES_HELP = (
     "0 done; 1 failed; 2 wrong usage; 3 nothing to show or matched; 4 a plugin is broken (the rest was still shown); "
-    "130 interrupted; 141 the reader went away"
+    "130 interrupted; 141 the reader went away (128 + the signal, as for every other: 129 hung up, 143 terminated)"
 )
 
 

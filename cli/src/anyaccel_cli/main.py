@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -44,6 +45,7 @@ class _Group(click.Group):
             from click.shell_completion import shell_complete
 
             sys.exit(shell_complete(self, extra, name, variable, os.environ[variable]))
+        _end_orderly()
         sys.exit(_exit_code(lambda: self._call(name, sys.argv[1:] if args is None else args, extra)))
 
     def _call(self, name: str, args: Sequence[str], extra: dict[str, Any]) -> Any:
@@ -95,9 +97,33 @@ def cli(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
+class _EndedError(BaseException):
+    """Somebody ends this process; what it started is ended on the way out."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def _end_orderly() -> None:
+    """Let the signals that end a process pass through everything that has to be put away first."""
+    import signal
+
+    def end(number: int, _frame: object) -> NoReturn:
+        raise _EndedError(number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if is_main and number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, end)
+
+
 def _exit_code(call: Callable[[], Any]) -> int:
     try:
         return _code_of_call(call)
+    except _EndedError as end:
+        return 128 + end.number
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:

@@ -10,7 +10,7 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -200,6 +200,7 @@ def table_text(
 
     Args: width: of the terminal, None = as wide as needed; long columns are broken at blanks to fit.
     """
+    columns = [replace(column, title=escape(column.title)) for column in columns]
     safe = [[escape(cell) for cell in row.cells] for row in rows]
     widths = _column_widths(columns, safe, width)
     total = sum(widths) + _GAP * (len(widths) - 1)

@@ -16,6 +16,7 @@ from anyaccel.frozen import FrozenMap
 __all__ = ["why_not_exact"]
 
 _DEEPEST = 100
+_PLAIN = (str, int)
 
 
 def why_not_exact(value: Any, hint: Any, where: str = "") -> str | None:
@@ -61,6 +62,8 @@ def _why_not_tuple(value: Any, hints: tuple[Any, ...], where: str) -> str | None
     if type(value) is not tuple:
         return f"{where} is a {type(value).__name__}, not tuple"
     if len(hints) == 2 and hints[1] is Ellipsis:
+        if hints[0] in _PLAIN and all(type(entry) is hints[0] for entry in value):
+            return None
         hints = (hints[0],) * len(value)
     if len(hints) != len(value):
         return f"{where} has {len(value)} entries, not {len(hints)}"

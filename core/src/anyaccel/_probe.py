@@ -22,6 +22,7 @@ from typing import IO, Any
 
 from anyaccel._contract import check_answer
 from anyaccel.device import Device
+from anyaccel.driver_calls import die_with_parent
 from anyaccel.errors import AccelError, PluginContractError, rebuild
 from anyaccel.machine import Deadline, Journal, LiveAnswers, Machine, StoredAnswers
 
@@ -443,7 +444,9 @@ def _child_environ() -> dict[str, str]:
 
 def main(arguments: Sequence[str]) -> None:
     """Run inside the child: read one request after the other, call the hooks, write messages."""
-    _die_with_parent()
+    end_with_parent = die_with_parent()
+    if end_with_parent is not None:
+        end_with_parent()
     requests = os.fdopen(int(arguments[0]), "rb")
     result = os.fdopen(int(arguments[1]), "wb")
     for end in (requests, result):
@@ -460,14 +463,6 @@ def main(arguments: Sequence[str]) -> None:
         except EOFError:
             os._exit(0)
         _work(request, send)
-
-
-def _die_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent ends (prctl(2), PR_SET_PDEATHSIG = 1)."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL)
 
 
 def _work(request: ProbeRequest, send: Send) -> None:
