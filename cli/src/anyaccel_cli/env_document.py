@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from anyaccel.inventory import Inventory
@@ -9,12 +10,12 @@ from anyaccel.visibility import EnvironmentChange
 from anyaccel_cli.documents import as_json, machine_document, schema_of
 
 if TYPE_CHECKING:
-    from anyaccel_cli.commands.env import Chosen
+    from anyaccel.placement import Placement
 
 __all__ = ["env_document"]
 
 
-def env_document(inventory: Inventory, chosen: Chosen, change: EnvironmentChange) -> dict[str, Any]:
+def env_document(inventory: Inventory, placements: Sequence[Placement], change: EnvironmentChange) -> dict[str, Any]:
     """Give the change with the devices it shows, and for each resource why these and not the others."""
     return {
         "schema": schema_of("accel-env"),
@@ -24,6 +25,6 @@ def env_document(inventory: Inventory, chosen: Chosen, change: EnvironmentChange
         "unset": list(change.unset),
         "order": change.order.value,
         "effect": change.effect.value,
-        "placements": as_json(chosen.placements),
+        "placements": as_json(tuple(placements)),
         "notes": [*as_json(inventory.notes), *as_json(change.notes)],
     }

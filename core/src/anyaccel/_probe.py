@@ -7,110 +7,29 @@ parent rebuilds nothing from it but values of the contract, checks each answer a
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import pickle
 import selectors
 import signal
-import struct
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import IO, Any
 
 from anyaccel._contract import check_answer
-from anyaccel.device import Device
-from anyaccel.driver_calls import die_with_parent
-from anyaccel.errors import AccelError, PluginContractError, rebuild
-from anyaccel.machine import Deadline, Journal, LiveAnswers, Machine, StoredAnswers
+from anyaccel._probe_messages import MessageBuffer, OddMessageError, ProbeRequest, ProbeResult
+from anyaccel.errors import PluginContractError
 
-__all__ = ["ProbeRequest", "ProbeResult", "ProbeSession", "run_here", "run_hooks", "run_probes"]
+__all__ = ["ProbeRequest", "ProbeResult", "ProbeSession", "run_probes"]
 
 PROGRESS_AFTER_SECONDS = 2.0
 ABANDON_AFTER_SECONDS = 0.5
 OUTPUT_LIMIT = 4096
-ANSWER_LIMIT = 64 << 20
-"""Bytes a child may answer to one request; a machine of a thousand devices needs two million."""
-_START = "import sys; sys.path[:1] == [''] and sys.path.pop(0); from anyaccel._probe import main; main(sys.argv[1:])"
+_START = (
+    "import sys; sys.path[:1] == [''] and sys.path.pop(0); from anyaccel._probe_child import main; main(sys.argv[1:])"
+)
 """Starts a child without the current folder on its module path: a file there must not be imported by accident."""
-
-
-@dataclass(frozen=True)
-class ProbeRequest:
-    """What one child shall do: load a plugin and call these hooks in order on this machine."""
-
-    key: str
-    module_name: str
-    machine: Machine
-    devices: tuple[Device, ...]
-    hooks: tuple[str, ...]
-    timeout_seconds: float
-    is_live: bool
-    wants_journal: bool = False
-
-
-@dataclass
-class ProbeResult:
-    """What came of it: answers and errors by hook, what was printed, what went wrong with the child itself."""
-
-    answers: dict[str, Any] = field(default_factory=dict)
-    errors: dict[str, AccelError] = field(default_factory=dict)
-    misdeeds: list[str] = field(default_factory=list)
-    failure: str | None = None
-    hint: str | None = None
-    hook: str | None = None
-    topic: str | None = None
-    documents: dict[str, Any] = field(default_factory=dict)
-    journal: Journal | None = None
-
-    @property
-    def where(self) -> str:
-        """What the child was doing, for a sentence."""
-        return f"asking {self.topic!r} in {self.hook}" if self.topic else f"running {self.hook or 'its start'}"
-
-
-Send = Callable[[str, Any], None]
-
-
-def run_hooks(plugin: Any, request: ProbeRequest, send: Send) -> None:
-    """Call the hooks of one plugin in order; what inspection learns is what the later hooks are given.
-
-    Args: plugin: a loaded `anyaccel.registry.Plugin`. send: takes (kind, value) pairs, see `_Child._take`.
-    """
-    devices = request.devices
-    for hook in request.hooks:
-        send("hook", hook)
-        guarded = plugin.call_guarded(hook, timeout_seconds=None, machine=request.machine, devices=devices)
-        for misdeed in guarded.misdeeds:
-            send("misdeed", f"{misdeed} in {hook}")
-        try:
-            answer = plugin.opened(hook, guarded)
-        except AccelError as error:
-            send("error", (hook, error))
-            continue
-        send("answer", (hook, answer))
-        if hook == "accel_inspect_devices":
-            devices = answer.devices
-
-
-def run_here(plugin: Any, request: ProbeRequest) -> ProbeResult:
-    """Call the hooks in this process, for machines whose answers are stored and can neither hang nor crash."""
-    result = ProbeResult()
-
-    def take(kind: str, value: Any) -> None:
-        if kind == "answer":
-            result.answers[value[0]] = value[1]
-        elif kind == "error":
-            result.errors[value[0]] = value[1]
-        elif kind == "misdeed":
-            result.misdeeds.append(value)
-
-    run_hooks(plugin, request, take)
-    answers = request.machine.answers.get(request.key)
-    result.documents = dict(answers.documents) if isinstance(answers, StoredAnswers) else {}
-    return result
 
 
 def run_probes(
@@ -210,8 +129,7 @@ class _Child:
     def __init__(self, request: ProbeRequest) -> None:
         self.request = request
         self.result = ProbeResult()
-        self._buffer = bytearray()
-        self._taken = 0
+        self._buffer = MessageBuffer()
         self._printed = b""
         self._is_complete = False
         message = pickle.dumps(request)
@@ -256,7 +174,7 @@ class _Child:
             return False
         message = pickle.dumps(request)
         self.request, self.result = request, ProbeResult()
-        self._printed, self._taken, self._is_complete = b"", 0, False
+        self._printed, self._buffer, self._is_complete = b"", MessageBuffer(), False
         self.deadline = time.monotonic() + request.timeout_seconds
         self._send(message)
         return True
@@ -280,29 +198,14 @@ class _Child:
         if source != self._result_read:
             self._printed = (self._printed + data)[:OUTPUT_LIMIT]
             return bool(data)
-        self._taken += len(data)
-        self._buffer += data
+        self._buffer.add(data)
         try:
-            self._take_messages()
-        except _OddMessageError as error:
+            for kind, value in self._buffer.messages():
+                self._take(kind, value)
+        except OddMessageError as error:
             self.result.failure = f"the probe answered with {error} while {self.result.where}"
             return False
         return bool(data)
-
-    def _take_messages(self) -> None:
-        if self._taken > ANSWER_LIMIT:
-            raise _OddMessageError(f"more than {ANSWER_LIMIT >> 20} MiB")
-        start = 0
-        while len(self._buffer) - start >= 4:
-            (length,) = struct.unpack_from("!I", self._buffer, start)
-            if length > ANSWER_LIMIT:
-                raise _OddMessageError("something that is no message")
-            if len(self._buffer) - start < 4 + length:
-                break
-            message = bytes(self._buffer[start + 4 : start + 4 + length])
-            start += 4 + length
-            self._take(*_read_message(message))
-        del self._buffer[:start]
 
     def _take(self, kind: str, value: Any) -> None:
         result = self.result
@@ -353,7 +256,7 @@ class _Child:
         """Take what the pipes still hold, without waiting for more."""
         for source in self.sources:
             before = -1
-            while before != (before := self._taken + len(self._printed)) and self.read(source):
+            while before != (before := self._buffer.taken + len(self._printed)) and self.read(source):
                 pass
 
     def _note_prints(self) -> None:
@@ -396,31 +299,6 @@ class _Child:
                 self._process.kill()
 
 
-class _OddMessageError(Exception):
-    """A child wrote something that is no answer; the text says what."""
-
-
-class _ValuesOnly(pickle.Unpickler):
-    """Rebuilds values of the contract and our own errors, and refuses everything else: no code of a plugin runs here."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        found = super().find_class(module, name) if module.startswith("anyaccel.") else None
-        is_value = isinstance(found, type) and found.__module__ == module
-        if is_value or found is rebuild:
-            return found
-        raise _OddMessageError(f"a {module}.{name}, which is no value of the contract")
-
-
-def _read_message(message: bytes) -> tuple[str, Any]:
-    try:
-        kind, value = _ValuesOnly(io.BytesIO(message)).load()
-    except _OddMessageError:
-        raise
-    except Exception as error:
-        raise _OddMessageError(f"a damaged message ({type(error).__name__})") from error
-    return kind, value
-
-
 def _above_standard(end: int, stack: contextlib.ExitStack) -> int:
     """Give a pipe's end a number above those of stdin, stdout and stderr, which may be closed; else the child loses it.
 
@@ -440,50 +318,3 @@ def _child_environ() -> dict[str, str]:
     with contextlib.suppress(FileNotFoundError):
         places = [place or os.getcwd() for place in places]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(place for place in places if place)}
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Run inside the child: read one request after the other, call the hooks, write messages."""
-    end_with_parent = die_with_parent()
-    if end_with_parent is not None:
-        end_with_parent()
-    requests = os.fdopen(int(arguments[0]), "rb")
-    result = os.fdopen(int(arguments[1]), "wb")
-    for end in (requests, result):
-        os.set_inheritable(end.fileno(), False)
-
-    def send(kind: str, value: Any) -> None:
-        message = pickle.dumps((kind, value))
-        result.write(struct.pack("!I", len(message)) + message)
-        result.flush()
-
-    while True:
-        try:
-            request: ProbeRequest = pickle.load(requests)
-        except EOFError:
-            os._exit(0)
-        _work(request, send)
-
-
-def _work(request: ProbeRequest, send: Send) -> None:
-    from anyaccel.registry import load_plugin
-
-    answers = _answers(request, lambda topic: send("topic", topic))
-    machine = request.machine.with_answers({request.key: answers}).for_plugin(request.key)
-    machine.deadline = Deadline(request.timeout_seconds)
-    machine.journal = Journal() if request.wants_journal else None
-    try:
-        plugin = load_plugin(request.key, request.module_name)
-    except AccelError as error:
-        send("failure", error.message)
-        return
-    asked = ProbeRequest(**{**request.__dict__, "machine": machine})
-    run_hooks(plugin, asked, send)
-    send("done", (answers.given if isinstance(answers, LiveAnswers) else dict(answers.documents), machine.journal))
-
-
-def _answers(request: ProbeRequest, on_ask: Callable[[str], None]) -> LiveAnswers | StoredAnswers:
-    stored = request.machine.answers.get(request.key)
-    if not request.is_live and isinstance(stored, StoredAnswers):
-        return StoredAnswers(stored.documents, may_fault=True, on_ask=on_ask)
-    return LiveAnswers(on_ask=on_ask)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from anyaccel import _probe
+from anyaccel import _probe, _probe_child
 from anyaccel.errors import AccelError
 from anyaccel.inventory import Inventory
 from anyaccel.machine import Answers, LiveAnswers, Machine, StoredAnswers
@@ -80,7 +80,7 @@ class Asker:
         if self._is_isolated:
             results = self._session.ask(requests, on_progress)
         else:
-            results = {p.key: _probe.run_here(p, request) for p, request in zip(able, requests, strict=True)}
+            results = {p.key: _probe_child.run_here(p, request) for p, request in zip(able, requests, strict=True)}
         return tuple(
             _asked(plugin.key, hook, results[plugin.key]) if plugin.key in results else Asked(plugin.key)
             for plugin in sorted(plugins, key=lambda plugin: plugin.key)

@@ -215,13 +215,13 @@ def _ask(
     askable = [work for work in works if work.devices and _hooks(work.plugin)]
     if not askable:
         return {}
-    from anyaccel import _probe
+    from anyaccel import _probe, _probe_child
     from anyaccel.asking import needs_child
 
     requests = {work.plugin.key: _request(work, machine) for work in askable}
     if needs_child(machine) if isolate is None else isolate:
         return _probe.run_probes(tuple(requests.values()), on_progress)
-    return {work.plugin.key: _probe.run_here(work.plugin, requests[work.plugin.key]) for work in askable}
+    return {work.plugin.key: _probe_child.run_here(work.plugin, requests[work.plugin.key]) for work in askable}
 
 
 def _hooks(plugin: Plugin) -> tuple[str, ...]:

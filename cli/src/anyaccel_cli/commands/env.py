@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from anyaccel.placement import Placement
     from anyaccel.registry import Registry
 
-__all__ = ["Chosen", "command"]
+__all__ = ["command"]
 
 
 @dataclass(frozen=True)
-class Chosen:
+class _Chosen:
     """Devices a program shall see, in the order it shall count them, and why these.
 
     Args: placements: one a resource asked for; empty when the devices were named.
@@ -86,14 +86,14 @@ def command(
     return ExitCode.DONE if inventory.is_complete else ExitCode.BROKEN_PLUGIN
 
 
-def _chosen(inventory: Inventory, registry: Registry, resources: str | None, expressions: tuple[str, ...]) -> Chosen:
+def _chosen(inventory: Inventory, registry: Registry, resources: str | None, expressions: tuple[str, ...]) -> _Chosen:
     if resources is None:
-        return Chosen(_named(inventory, expressions))
+        return _Chosen(_named(inventory, expressions))
     from anyaccel.placement import place_all
     from anyaccel.resources import parse_requests
 
     placements = place_all(inventory, registry, parse_requests(resources))
-    return Chosen(tuple(i for placement in placements for i in placement.device_ids), placements)
+    return _Chosen(tuple(i for placement in placements for i in placement.device_ids), placements)
 
 
 def _named(inventory: Inventory, expressions: tuple[str, ...]) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ def _named(inventory: Inventory, expressions: tuple[str, ...]) -> tuple[str, ...
 def _change(
     inventory: Inventory,
     registry: Registry,
-    chosen: Chosen,
+    chosen: _Chosen,
     environ: Mapping[str, str],
     *,
     is_widened: bool,
@@ -125,7 +125,7 @@ def _change(
         raise NotGrantedError(error.message, hint=hint) from error
 
 
-def _warnings(inventory: Inventory, chosen: Chosen) -> Iterable[str]:
+def _warnings(inventory: Inventory, chosen: _Chosen) -> Iterable[str]:
     from anyaccel_cli.facts import reason_of
 
     yield from (warning for placement in chosen.placements for warning in placement.warnings)
@@ -135,12 +135,12 @@ def _warnings(inventory: Inventory, chosen: Chosen) -> Iterable[str]:
 
 
 def _text(
-    output: Output, inventory: Inventory, chosen: Chosen, change: EnvironmentChange, *, is_explained: bool
+    output: Output, inventory: Inventory, chosen: _Chosen, change: EnvironmentChange, *, is_explained: bool
 ) -> str:
     if output.options.format == "json":
         from anyaccel_cli.env_document import env_document
 
-        return json_text(env_document(inventory, chosen, change))
+        return json_text(env_document(inventory, chosen.placements, change))
     from anyaccel_cli.rows import header_lines
     from anyaccel_cli.text import escape
 
@@ -148,7 +148,7 @@ def _text(
     return lines_text((*(f"# {escape(line)}" for line in comments if line), *SHELLS[output.options.format](change)))
 
 
-def _explanation(chosen: Chosen, change: EnvironmentChange) -> Iterable[str]:
+def _explanation(chosen: _Chosen, change: EnvironmentChange) -> Iterable[str]:
     yield f"a program sees {', '.join(change.device_ids) or 'no device'}, counted from 0 in this order"
     for placement in chosen.placements:
         yield from placement.reasons
