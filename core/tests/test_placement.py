@@ -116,7 +116,7 @@ def test_a_slower_set_is_taken_with_its_reason(machine):
         (
             "return LegalSets((LegalSet((ids[0], ids[1])),), reason='one pair')",
             2,
-            "one pair, and the 5 devices that can be used",
+            "toy: one pair, and the 5 devices that can be used",
         ),
     ],
 )
