@@ -61,7 +61,7 @@ def test_an_unknown_command_suggests_the_nearest(invoke: Invoke) -> None:
     assert (result.exit_code, result.stderr.splitlines()) == (
         2,
         [
-            "error: unknown command 'discoverr' (known: discover, topology, env, plugins, record, simulate, completion)",
+            "error: unknown command 'discoverr' (known: discover, topology, env, metrics, plugins, record, simulate, completion)",
             "hint: did you mean 'discover'?",
         ],
     )

@@ -139,6 +139,14 @@ def test_documents_of_env_fit_their_schema(invoke: Invoke, example_registry: Reg
     assert _check(json.loads(result.stdout)) == "accel-env"
 
 
+@pytest.mark.parametrize("machine", ["example-faults", "example-grid", "example-small"])
+def test_documents_of_metrics_fit_their_schema(invoke: Invoke, example_registry: Registry, machine: str) -> None:
+    """Readings with values, with reasons, and a family that tells nothing."""
+    result = invoke("metrics", "--simulate", machine, "--json", registry=example_registry)
+
+    assert _check(json.loads(result.stdout)) == "accel-metrics"
+
+
 def test_every_null_has_its_reason(invoke: Invoke, example_registry: Registry) -> None:
     """A field of a device that is null says why beside it, unless null means that there is none."""
     none_is_a_fact = {"parent", "reason", "hint", "count_reason", "memory_owner", "max_per_process", "visible_ordinal"}

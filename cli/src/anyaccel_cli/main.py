@@ -23,6 +23,7 @@ _COMMANDS: dict[str, str] = {
     "discover": "List the accelerators of this machine and say why one is not usable.",
     "topology": "Show how accelerators, NUMA nodes and network cards are connected.",
     "env": "Print what to set and unset so that a program sees exactly certain devices.",
+    "metrics": "Show load, memory, temperature and power of every accelerator.",
     "plugins": "List the installed plugins and their state.",
     "record": "Write what this machine says of its accelerators to a file.",
     "simulate": "List imaginary machines, or write one to a folder.",
