@@ -94,6 +94,13 @@ def test_a_full_device_is_a_failure(environ: dict[str, str], toy_root: Path) -> 
     assert (result.returncode, result.stderr) == (1, b"error: cannot write the result: No space left on device\n")
 
 
+def _heed_endings() -> None:
+    """Heed every signal that ends a process, whatever this one was told to ignore."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    _heed_interrupts()
+
+
 def _heed_interrupts() -> None:
     """Take Ctrl-C as a terminal's program does, also where this run was started in the background, which ignores it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -414,7 +421,7 @@ def test_whoever_ends_it_leaves_nothing_running(
         env=environ,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=_heed_interrupts,  # noqa: PLW1509 - no threads run in this process when it starts the child
+        preexec_fn=_heed_endings,  # noqa: PLW1509 - no threads run in this process when it starts the child
     )
     deadline = time.monotonic() + 15
     while not (sign.exists() and sign.read_text()) and time.monotonic() < deadline:

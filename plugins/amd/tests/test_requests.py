@@ -71,7 +71,9 @@ def test_an_unknown_resource_is_refused(eight, ask):
 
 def test_a_profile_among_others_names_its_partitions(described, view_of, card, ask):
     """Where kinds are mixed, only partitions of the kind asked for make a set."""
-    text = card("mi300x", "0000:26:00.0", compute_partition='"CPX"') + card("mi300x", "0000:2f:00.0", compute_partition='"DPX"')
+    text = card("mi300x", "0000:26:00.0", compute_partition='"CPX"') + card(
+        "mi300x", "0000:2f:00.0", compute_partition='"DPX"'
+    )
     view = view_of(described(text))
     profiles = {d.id: d.attributes.get("partition_profile") for d in view.devices}
     wanted = next(profile for profile in profiles.values() if profile and profile.startswith("dpx"))

@@ -73,7 +73,7 @@ DECLARATION = Declaration(
             Capability.PARTITIONS.value: supported(),
             Capability.FRACTIONS.value: supported(),
             Capability.LEGAL_SETS.value: unsupported("any set of AMD GPUs may work together"),
-            Capability.METRICS.value: not_implemented("planned with the metrics command"),
+            Capability.METRICS.value: supported(),
             Capability.DIAGNOSE.value: not_implemented("planned with the doctor command"),
             Capability.OBSERVE_RUNTIME.value: not_implemented("needs a machine with an AMD GPU to be written on"),
             Capability.SIMULATE.value: supported(),

@@ -17,6 +17,7 @@ from anyaccel_amd.declaration import DECLARATION
 if TYPE_CHECKING:
     from anyaccel.machine import Machine
     from anyaccel.machine_description import MachineDescription, SimulatedFamily
+    from anyaccel.metrics import Reading
     from anyaccel.resources import RequestAnswer, ResourceRequest
     from anyaccel.topology import TopologyReport
     from anyaccel.visibility import EnvironmentChange, Resolution, Selection
@@ -93,6 +94,14 @@ def accel_validate_request(view: FamilyView, request: ResourceRequest) -> Reques
     from anyaccel_amd.requests import validate_request
 
     return validate_request(view, request)
+
+
+@hookimpl
+def accel_read_metrics(machine: Machine, devices: tuple[Device, ...]) -> tuple[Reading, ...]:
+    """Read the kernel driver's sensors."""
+    from anyaccel_amd.metrics import read_metrics
+
+    return read_metrics(machine, devices)
 
 
 @hookimpl

@@ -43,7 +43,9 @@ def _partitions(view: FamilyView, request: ResourceRequest) -> RequestAnswer:
     fitting = [device for device in partitions if profile in (None, _profile(device))]
     if request.count <= len(fitting):
         is_any = len(fitting) == len(partitions)
-        return AnySet() if is_any else all_sets([device.id for device in fitting], request.count, f"{profile} partitions")
+        return (
+            AnySet() if is_any else all_sets([device.id for device in fitting], request.count, f"{profile} partitions")
+        )
     kinds = ", ".join(_profiles(view)) or "none"
     what = "partitions" if profile is None else f"{profile} partitions"
     return Refusal(f"{request.count} {what} asked for, {len(fitting)} there (kinds: {kinds})")

@@ -13,6 +13,21 @@ from anyaccel_amd.simulated_smi import smi_answer
 
 __all__ = ["simulate_family"]
 
+_SENSOR_TEXTS = {
+    "gpu_busy_percent": "0",
+    "mem_info_vram_used": "11579392",
+    "hwmon/hwmon4/power1_average": "41000000",
+    "hwmon/hwmon4/temp1_label": "edge",
+    "hwmon/hwmon4/temp1_input": "31000",
+    "hwmon/hwmon4/temp2_label": "junction",
+    "hwmon/hwmon4/temp2_input": "34000",
+    "hwmon/hwmon4/temp3_label": "mem",
+    "hwmon/hwmon4/temp3_input": "29000",
+    "hwmon/hwmon4/freq1_label": "sclk",
+    "hwmon/hwmon4/freq1_input": "132000000",
+}
+"""An idle GPU, as the driver shows it."""
+
 _DRM_MAJOR = 226
 _KFD_MAJOR = 511
 
@@ -72,6 +87,7 @@ def _function(gpu: ImaginaryGpu, plan: Plan) -> SimulatedFunction:
 
 def _function_texts(gpu: ImaginaryGpu, plan: Plan) -> dict[str, str]:
     texts = {
+        **_SENSOR_TEXTS,
         "mem_info_vram_total": str(gpu.vram_bytes),
         "mem_info_gtt_total": str(plan.gtt_bytes),
         "vbios_version": "113-SIMULATED-001",
