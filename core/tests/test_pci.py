@@ -6,7 +6,14 @@ from anyaccel.capabilities import MatchRule
 from anyaccel.device import DeviceState
 from anyaccel.files import MemoryTree, NodeFact
 from anyaccel.machine import Machine, MachineKind, UserFacts
-from anyaccel.pci import address_key, device_from_function, match_functions, node_condition, normal_address
+from anyaccel.pci import (
+    address_key,
+    device_from_function,
+    match_functions,
+    node_condition,
+    normal_address,
+    read_functions,
+)
 from anyaccel.topology import PairLevel, PcieLink, PciPath, pci_level
 
 ROOT = "/sys/devices/pci0000:00/0000:00:01.0"
@@ -366,3 +373,11 @@ def test_nobody_is_told_to_join_the_group_of_root():
     machine = machine_of([], nodes=nodes, user=UserFacts(1000, ("video",)))
 
     assert "udev rule" in node_condition(machine, "/dev/x0", is_container=False).hint
+
+
+def test_a_name_with_a_line_end_is_no_address():
+    """A folder that is called almost like a function is none, and counts as no second card."""
+    machine = Machine(MemoryTree({"/sys/bus/pci/devices/0000:41:00.0\n/vendor": b"0x1de8"}, {}, {}))
+
+    assert read_functions(machine) == ()
+    assert normal_address("0000:41:00.0\n") == "0000:41:00.0"

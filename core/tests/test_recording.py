@@ -182,6 +182,9 @@ class _Zeros(io.RawIOBase):
         ({**META, "nodes": {"../x": {}}}, "unsafe path"),
         ({**META, "nodes": {"/dev/x": {"mode": "rwx"}}}, "malformed machine.json"),
         ({**META, "environ": ["x"]}, "malformed machine.json"),
+        ({**META, "user": {"uid": float("inf")}}, "'inf' is no whole number"),
+        ({**META, "user": {"uid": "7"}}, "'7' is no whole number"),
+        ({**META, "nodes": {"/dev/x": {"major": float("inf")}}}, "'inf' is no whole number"),
     ],
 )
 def test_malformed_description_ends_in_one_sentence(meta, told, tmp_path):

@@ -1,4 +1,7 @@
-"""CPU numbers as the kernel writes them, and which of them are near what. Reading only."""
+"""CPU numbers as the kernel writes them, and which of them are near what. Reading only.
+
+Files may be a stranger's: a number from 65,536 on is none, and everything is read in time that grows with its length.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ __all__ = ["cpu_list_text", "cpus_of", "local_cpus", "node_cpus", "node_numbers"
 
 NODES = "/sys/devices/system/node"
 CPUS = "/sys/devices/system/cpu"
+MOST_CPUS = 65_536
+"""Eight times what the kernel can be built for (NR_CPUS)."""
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
@@ -21,14 +26,17 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
     Returns: CPU numbers, sorted; empty for an empty or malformed list.
     Example: parse_cpu_list("0-2,8") == (0, 1, 2, 8)
     """
-    cpus: set[int] = set()
-    for part in text.strip().split(","):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
-        if match is not None:
-            first = int(match.group(1))
-            last = int(match.group(2) or first)
-            cpus.update(range(first, min(last, first + 65_536) + 1))
-    return tuple(sorted(cpus))
+    cpus: list[int] = []
+    for first, last in sorted(_range(part) for part in set(text.strip().split(","))):
+        start = max(first, cpus[-1] + 1) if cpus else first
+        cpus.extend(range(start, min(last, MOST_CPUS - 1) + 1))
+    return tuple(cpus)
+
+
+def _range(text: str) -> tuple[int, int]:
+    """Read `4` or `2-5`; a range of nothing for anything else."""
+    match = re.fullmatch(r"\s*([0-9]{1,9})(?:-([0-9]{1,9}))?\s*", text)
+    return (int(match.group(1)), int(match.group(2) or match.group(1))) if match is not None else (0, -1)
 
 
 def cpu_list_text(cpus: Iterable[int]) -> str:
@@ -47,7 +55,7 @@ def cpu_list_text(cpus: Iterable[int]) -> str:
 
 def node_numbers(machine: Machine) -> tuple[int, ...]:
     """Give the numbers of the NUMA nodes, sorted."""
-    matches = (re.fullmatch(r"node(\d+)", name) for name in machine.list_folder(NODES))
+    matches = (re.fullmatch(r"node([0-9]{1,9})", name) for name in machine.list_folder(NODES))
     return tuple(sorted(int(match.group(1)) for match in matches if match is not None))
 
 
@@ -80,8 +88,7 @@ def cpus_of(machine: Machine, list_path: str, mask_path: str) -> tuple[int, ...]
     if listed is not None:
         return parse_cpu_list(listed)
     words = (machine.read_text_or_none(mask_path) or "").split(",")
-    try:
-        mask = int("".join(word.zfill(8) for word in words), 16)
-    except ValueError:
+    if len(words) > MOST_CPUS // 32 or not all(re.fullmatch(r"[0-9a-fA-F]{1,8}", word) for word in words):
         return ()
-    return tuple(cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1)
+    bits = ((32 * place, int(word, 16)) for place, word in enumerate(reversed(words)))
+    return tuple(base + bit for base, word in bits for bit in range(32) if word >> bit & 1)

@@ -99,20 +99,20 @@ def _numa_nodes(machine: Machine) -> tuple[NumaNode, ...]:
 
 def _numa_node(machine: Machine, number: int) -> NumaNode:
     folder = f"{NODES}/node{number}"
-    memory = re.search(r"MemTotal:\s+(\d+) kB", machine.read_text_or_none(f"{folder}/meminfo") or "")
+    memory = re.search(r"MemTotal:\s+([0-9]{1,15}) kB", machine.read_text_or_none(f"{folder}/meminfo") or "")
     distances = (machine.read_text_or_none(f"{folder}/distance") or "").split()
     return NumaNode(
         number=number,
         cpus=node_cpus(machine).get(number, ()),
         memory_bytes=int(memory.group(1)) * 1024 if memory else None,
-        distances=tuple(int(d) for d in distances if d.isdigit()),
+        distances=tuple(int(d) for d in distances if re.fullmatch(r"[0-9]{1,9}", d)),
     )
 
 
 def _packages(machine: Machine) -> FrozenMap[tuple[int, ...]]:
     packages: dict[str, list[int]] = {}
     for name in machine.list_folder(CPUS):
-        match = re.fullmatch(r"cpu(\d+)", name)
+        match = re.fullmatch(r"cpu([0-9]{1,9})", name)
         if match is None:
             continue
         package = read_int(machine, f"{CPUS}/{name}/topology/physical_package_id")
@@ -170,7 +170,7 @@ def _natural(text: str) -> tuple[tuple[int, str], ...]:
 def memory_total_bytes(machine: Machine) -> int | None:
     """Give the host's memory in bytes, None = unknown. Source: /proc/meminfo."""
     try:
-        match = re.search(r"MemTotal:\s+(\d+) kB", machine.read_text("/proc/meminfo"))
+        match = re.search(r"MemTotal:\s+([0-9]{1,15}) kB", machine.read_text("/proc/meminfo"))
     except FileUnavailableError:
         return None
     return int(match.group(1)) * 1024 if match else None

@@ -90,12 +90,12 @@ def normal_address(text: str) -> str | None:
     domain, _, rest = text.partition(":")
     domain = domain.lstrip("0").rjust(4, "0")
     address = f"{domain}:{rest}"
-    return address if _ADDRESS.match(address) else None
+    return address if _ADDRESS.fullmatch(address) else None
 
 
 def address_key(address: str) -> tuple[int, int, int, int]:
     """Give an address as numbers, for sorting: domain 10000 comes after ffff."""
-    match = _ADDRESS.match(address)
+    match = _ADDRESS.fullmatch(address)
     if match is None:
         return (1 << 40, 0, 0, 0)
     domain, bus, device, function = (int(part, 16) for part in match.groups())
@@ -104,7 +104,7 @@ def address_key(address: str) -> tuple[int, int, int, int]:
 
 def read_functions(machine: Machine) -> tuple[PciFunction, ...]:
     """Give every PCI function of a machine in numeric order; three small files are read of each."""
-    names = [name for name in machine.list_folder(_DEVICES) if _ADDRESS.match(name)]
+    names = [name for name in machine.list_folder(_DEVICES) if _ADDRESS.fullmatch(name)]
     return tuple(_read_function(machine, name) for name in sorted(names, key=address_key))
 
 
@@ -159,10 +159,10 @@ def read_driver(machine: Machine, function: PciFunction) -> str | None:
 
 def _chain(path: str) -> tuple[str | None, tuple[str, ...]]:
     parts = path.split("/")
-    roots = [number for number, part in enumerate(parts) if _ROOT.match(part)]
+    roots = [number for number, part in enumerate(parts) if _ROOT.fullmatch(part)]
     if not roots:
         return None, ()
-    return parts[roots[-1]], tuple(part for part in parts[roots[-1] + 1 : -1] if _ADDRESS.match(part))
+    return parts[roots[-1]], tuple(part for part in parts[roots[-1] + 1 : -1] if _ADDRESS.fullmatch(part))
 
 
 def _link_name(machine: Machine, path: str) -> str | None:
@@ -176,7 +176,7 @@ def _numa(machine: Machine, path: str) -> tuple[int | None, str | None]:
         return node, None
     why = "the kernel does not say" if node is None else "the kernel reports -1"
     parent = posixpath.dirname(path)
-    while _ADDRESS.match(posixpath.basename(parent)):
+    while _ADDRESS.fullmatch(posixpath.basename(parent)):
         above = read_int(machine, f"{parent}/numa_node")
         if above is not None and above >= 0:
             return above, f"taken from bridge {posixpath.basename(parent)}: {why} for the card itself"

@@ -113,13 +113,12 @@ class _Content:
     def _machine(self, meta: Mapping[str, Any], name: str) -> Machine:
         is_simulated = meta.get("is_simulated", False) is True
         user = meta.get("user", {})
-        uid = user.get("uid")
         return Machine(
             self._tree(meta.get("nodes", {})),
             environ={str(k): str(v) for k, v in meta.get("environ", {}).items()},
             kind=MachineKind.SIMULATED if is_simulated else MachineKind.REPLAY,
             answers={"*": StoredAnswers(), **self._answers()},
-            user=UserFacts(None if uid is None else int(uid), tuple(map(str, user.get("groups", ())))),
+            user=UserFacts(_int_or_none(user.get("uid")), tuple(map(str, user.get("groups", ())))),
             name=str(meta.get("name") or name),
         )
 
@@ -179,7 +178,9 @@ def _text_or_none(value: Any) -> str | None:
 
 
 def _int_or_none(value: Any) -> int | None:
-    return None if value is None else int(value)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise ValueError(f"{str(value)[:40]!r} is no whole number")
+    return value
 
 
 def _from_folder(folder: Path) -> _Content:

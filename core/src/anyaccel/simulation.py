@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Mapping
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from anyaccel.cpus import parse_cpu_list
+from anyaccel.descriptions import TABLES, load_description, parse_description
 from anyaccel.errors import RecordingError
 from anyaccel.files import MemoryTree, NodeFact
 from anyaccel.frozen import FrozenMap
-from anyaccel.machine import Machine, MachineKind, StoredAnswers, UserFacts
+from anyaccel.machine import Machine, MachineKind, StoredAnswers
 from anyaccel.machine_description import (
-    CardDescription,
     FaultDescription,
-    HostDescription,
-    LinkDescription,
     MachineDescription,
     NicDescription,
     SimulatedFamily,
@@ -29,159 +24,11 @@ from anyaccel.registry import Plugin, Registry
 
 __all__ = ["find_machine", "list_machines", "load_description", "parse_description", "simulate"]
 
-SCHEMA = "anyaccel-machine/1"
-_TABLES = frozenset({"schema", "name", "title", "host", "environment", "bridge", "card", "link", "nic", "fault"})
-_HOST_KEYS = frozenset({"numa_cpus", "numa_memory_gib", "boundary", "kernel", "user"})
-_BRIDGE_KEYS = frozenset({"address", "parent", "numa_node"})
-_NIC_KEYS = frozenset({"name", "address", "kind", "parent", "numa_node"})
 _GENERIC_FAULTS = frozenset(
     {"no-driver", "vfio", "no-node", "no-permission", "numa-unknown", "dead-link", "file-vanishes"}
 )
 _BRIDGE_CLASS = "060400"
 _NIC_CLASS = "020000"
-
-
-def load_description(path: Path | str) -> MachineDescription:
-    """Read a machine description from a file. Raises: RecordingError saying what is wrong with it."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise RecordingError(f"machine description {str(path)!r} cannot be read: {why}") from error
-    return parse_description(text, name=Path(path).stem)
-
-
-def parse_description(text: str, *, name: str = "machine") -> MachineDescription:
-    """Read a machine description.
-
-    Args: text: TOML, see docs/simulation.md. name: used when the text gives none.
-    Raises: RecordingError naming the table and key.
-    """
-    document = _toml(text)
-    if document.get("schema") != SCHEMA:
-        raise RecordingError(f"machine description {name!r} has schema {document.get('schema')!r}, not {SCHEMA!r}")
-    try:
-        return _description(document, name)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RecordingError(
-            f"machine description {name!r} is malformed: {type(error).__name__} at {error}",
-            hint="compare it with docs/simulation.md",
-        ) from error
-
-
-def _toml(text: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    try:
-        document: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RecordingError(f"machine description is not TOML: {error}") from error
-    return document
-
-
-def _description(document: Mapping[str, Any], name: str) -> MachineDescription:
-    stray = [key for key, value in document.items() if key not in _TABLES and not isinstance(value, dict)]
-    if stray:
-        raise RecordingError(f"machine description {name!r} has the unknown key {stray[0]!r} outside any table")
-    _check_keys(document.get("host", {}), _HOST_KEYS, "host")
-    for table, known in (("bridge", _BRIDGE_KEYS), ("nic", _NIC_KEYS)):
-        for row in _rows(document, table):
-            _check_keys(row, known, table)
-    return MachineDescription(
-        name=str(document.get("name", name)),
-        title=str(document.get("title", "")),
-        host=_host(document.get("host", {})),
-        bridges=tuple(_bridge_row(row) for row in _rows(document, "bridge")),
-        cards=tuple(_card(row) for row in _rows(document, "card")),
-        links=tuple(_link(row) for row in _rows(document, "link")),
-        nics=tuple(_nic(row) for row in _rows(document, "nic")),
-        faults=tuple(_fault(row) for row in _rows(document, "fault")),
-        environ=FrozenMap({str(k): str(v) for k, v in document.get("environment", {}).items()}),
-        families=FrozenMap({k: _frozen(v) for k, v in document.items() if k not in _TABLES}),
-    )
-
-
-def _check_keys(table: Mapping[str, Any], known: frozenset[str], name: str) -> None:
-    unknown = sorted(set(table) - known)
-    if unknown:
-        raise RecordingError(f"table {name!r} has the unknown key {unknown[0]!r} (known: {', '.join(sorted(known))})")
-
-
-def _bridge_row(row: Mapping[str, Any]) -> tuple[str, str, int | None]:
-    return (_address(row["address"]), _parent(row["parent"]) or "", row.get("numa_node"))
-
-
-def _rows(document: Mapping[str, Any], table: str) -> list[dict[str, Any]]:
-    rows = document.get(table, [])
-    if not isinstance(rows, list):
-        raise TypeError(f"[[{table}]] is no array of tables")
-    return rows
-
-
-def _frozen(table: Mapping[str, Any]) -> FrozenMap[Any]:
-    return FrozenMap({key: _frozen_value(value) for key, value in table.items()})
-
-
-def _frozen_value(value: Any) -> Any:
-    if isinstance(value, dict):
-        return _frozen(value)
-    return tuple(_frozen_value(v) for v in value) if isinstance(value, list) else value
-
-
-def _rest(row: Mapping[str, Any], *taken: str) -> FrozenMap[Any]:
-    return _frozen({key: value for key, value in row.items() if key not in taken})
-
-
-def _address(text: str) -> str:
-    address = normal_address(text)
-    if address is None:
-        raise ValueError(f"{text!r} is no PCI address")
-    return address
-
-
-def _parent(text: str | None) -> str | None:
-    if text is None or re.fullmatch(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", text):
-        return text
-    return _address(text)
-
-
-def _host(row: Mapping[str, Any]) -> HostDescription:
-    default = HostDescription()
-    user = row.get("user", {})
-    return HostDescription(
-        numa_cpus=tuple(row.get("numa_cpus", default.numa_cpus)),
-        numa_memory_bytes=tuple(int(gib * 2**30) for gib in row.get("numa_memory_gib", [64])),
-        boundary=str(row.get("boundary", default.boundary)),
-        kernel=str(row.get("kernel", default.kernel)),
-        user=UserFacts(int(user.get("uid", 1000)), tuple(user.get("groups", default.user.groups))),
-    )
-
-
-def _card(row: Mapping[str, Any]) -> CardDescription:
-    return CardDescription(
-        plugin=row["plugin"],
-        model=row["model"],
-        address=_address(row["address"]) if "address" in row else None,
-        parent=_parent(row.get("parent")),
-        numa_node=row.get("numa_node"),
-        driver=row.get("driver", "default") or None,
-        options=_rest(row, "plugin", "model", "address", "parent", "numa_node", "driver"),
-    )
-
-
-def _link(row: Mapping[str, Any]) -> LinkDescription:
-    return LinkDescription(row["a"], row["b"], row["kind"], row.get("count", 1), _rest(row, "a", "b", "kind", "count"))
-
-
-def _nic(row: Mapping[str, Any]) -> NicDescription:
-    kind = row.get("kind", "infiniband")
-    return NicDescription(row["name"], _address(row["address"]), kind, _parent(row.get("parent")), row.get("numa_node"))
-
-
-def _fault(row: Mapping[str, Any]) -> FaultDescription:
-    return FaultDescription(row["kind"], row.get("card"), row.get("plugin"), _rest(row, "kind", "card", "plugin"))
 
 
 def list_machines(registry: Registry) -> FrozenMap[Any]:
@@ -251,7 +98,7 @@ def _no_such_plugin(registry: Registry, key: str, description: MachineDescriptio
 
     known = [plugin.key for plugin in registry.plugins]
     off = next((o.reason for o in registry.failures if o.plugin == key), None)
-    near = get_close_matches(key, [*known, *sorted(_TABLES)], n=1)
+    near = get_close_matches(key, [*known, *sorted(TABLES)], n=1)
     return RecordingError(
         f"machine {description.name!r} names plugin {key!r}, which is not loaded (loaded: {', '.join(known) or 'none'})"
         + (f": {off}" if off else ""),
@@ -361,7 +208,9 @@ class _Layout:
 
     def _put_fault(self, fault: FaultDescription) -> None:
         if fault.kind == "file-vanishes":
-            path = str(fault.options["path"])
+            path = str(fault.options.get("path", ""))
+            if not path.startswith("/"):
+                raise RecordingError("fault 'file-vanishes' needs the path of a file, from / on")
             self._files.pop(path, None)
             self._links[path] = "/vanished"
             return
