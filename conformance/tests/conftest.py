@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+STUCK_SECONDS = 40
+"""After so long a run of the kit prints where it stands, after twice as long it is ended; it usually takes a tenth."""
+
 HEADER = """
 from dataclasses import replace
 
@@ -61,14 +64,33 @@ def run_kit(tmp_path: Path) -> Callable[..., dict[str, Any]]:
         (tmp_path / "pytest.ini").write_text(f"[pytest]\n{options}\n{ini}\n")
         report = tmp_path / "report.json"
         checks = ["--pyargs", "anyaccel_conformance.checks"] if own is None else [str(own)]
-        command = [sys.executable, "-m", "pytest", "-q", *checks, *arguments]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            *checks,
+            *arguments,
+            "-o",
+            f"faulthandler_timeout={STUCK_SECONDS}",
+        ]
         quiet = ["-p", "no:xdist", "-p", "no:cov", "--accel-examples", str(examples), "--accel-report", str(report)]
         environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
         environ.pop("PYTEST_ADDOPTS", None)
-        done = subprocess.run(
-            [*command, *quiet], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
-        )
+        try:
+            done = subprocess.run(
+                [*command, *quiet],
+                cwd=tmp_path,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=2 * STUCK_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            said = (error.stdout or b"") + (error.stderr or b"")
+            pytest.fail(f"the kit did not end within {error.timeout:.0f} s; it said:\n{said.decode()}")
         plugins = json.loads(report.read_text())["plugins"] if report.exists() else {}
-        return {"plugins": plugins, "output": done.stdout + done.stderr, "code": done.returncode}
+        return {"plugins": plugins, "output": (done.stdout + done.stderr).decode(), "code": done.returncode}
 
     return run
