@@ -5,9 +5,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n 2 --timeout 90
-PACKAGES := ./core ./plugins/example ./plugins/nvidia ./plugins/amd ./cli ./conformance
+PLUGINS := example nvidia amd neuron
+PACKAGES := ./core $(PLUGINS:%=./plugins/%) ./cli ./conformance
 EDITABLE := $(foreach package,$(PACKAGES),-e $(package))
-SOURCES := core/src cli/src conformance/src plugins/example/src plugins/nvidia/src plugins/amd/src
+SOURCES := core/src cli/src conformance/src $(PLUGINS:%=plugins/%/src)
 
 .PHONY: help demo test test-long lint format wheels coverage kit evidence clean FORCE
 
@@ -69,7 +70,7 @@ comma := ,
 CONTRACT := core/src/anyaccel/errors.py,core/src/anyaccel/device.py,core/src/anyaccel/topology.py,core/src/anyaccel/visibility.py,core/src/anyaccel/capabilities.py,core/src/anyaccel/resources.py,core/src/anyaccel/metrics.py,core/src/anyaccel/machine.py,core/src/anyaccel/hookspec.py,core/src/anyaccel/pci.py,core/src/anyaccel/files.py,core/src/anyaccel/frozen.py,core/src/anyaccel/machine_description.py
 VISIBILITY := core/src/anyaccel/visibility.py,plugins/*/src/*/visibility.py
 
-REPORTS := $(foreach plugin,example nvidia amd,$(VENV)/kit-$(plugin).json)
+REPORTS := $(PLUGINS:%=$(VENV)/kit-%.json)
 
 $(VENV)/kit-%.json: $(VENV)/.test FORCE
 	$(BIN)/python -m pytest -q -n 2 -p no:cacheprovider --pyargs anyaccel_conformance.checks --accel-plugin $* --accel-report $@

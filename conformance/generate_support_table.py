@@ -30,7 +30,9 @@ BEGIN, END = (
     "<!-- support table: generated, see conformance/generate_support_table.py -->",
     "<!-- end of support table -->",
 )
-MODULES = ("anyaccel_amd.plugin", "anyaccel_example.plugin", "anyaccel_nvidia.plugin")
+MODULES = tuple(
+    f"anyaccel_{project.parent.name}.plugin" for project in sorted((HERE.parent / "plugins").glob("*/pyproject.toml"))
+)
 
 
 def evidence_of(reports: Iterable[Path]) -> dict[str, dict[str, str]]:

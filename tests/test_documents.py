@@ -18,7 +18,7 @@ RUN_ELSEWHERE = {
     "make demo": "the checks before landing run it",
     "make test": "this is it",
     "git clone https://github.com/anyaccel/anyaccel && cd anyaccel": "needs a network",
-    "pip install ./core ./plugins/nvidia ./plugins/amd ./cli": "test_wheels installs the same from wheels",
+    "pip install ./core ./plugins/nvidia ./plugins/amd ./plugins/neuron ./cli": "test_wheels installs the same from wheels",
     'pip install "anyaccel-cli[all]"': "nothing is published yet",
 }
 """Lines of `sh` blocks that no test of this file runs, each with the reason."""
@@ -112,7 +112,7 @@ def test_shown_descriptions_are_machines(block):
 
     if "anyaccel-machine/1" not in block.text:
         pytest.skip("no machine description")
-    registry = Registry.of("anyaccel_example.plugin", "anyaccel_nvidia.plugin", "anyaccel_amd.plugin")
+    registry = Registry.of(*(f"anyaccel_{p.parent.name}.plugin" for p in REPOSITORY.glob("plugins/*/pyproject.toml")))
 
     assert discover(simulate(parse_description(block.text), registry), registry).devices
 

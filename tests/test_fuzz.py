@@ -7,6 +7,7 @@ import json
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,8 @@ from anyaccel.simulation import find_machine, list_machines, simulate
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
-MODULES = ("anyaccel_amd.plugin", "anyaccel_example.plugin", "anyaccel_nvidia.plugin")
+PLUGINS = sorted(p.parent.name for p in Path(__file__).parents[1].glob("plugins/*/pyproject.toml"))
+MODULES = tuple(f"anyaccel_{name}.plugin" for name in PLUGINS)
 REGISTRY = Registry.of(*MODULES)
 SAFE = [name for name in list_machines(REGISTRY) if not name.endswith(("hangs", "crashes"))]
 WORDS = (
@@ -144,7 +146,7 @@ def test_random_masks_are_explained(name):
             assert ordinal is None or hidden is None, (device.id, environ)
 
 
-@pytest.mark.parametrize("plugin", ["amd", "example", "nvidia"])
+@pytest.mark.parametrize("plugin", PLUGINS)
 def test_the_kit_holds_with_ten_times_the_examples(plugin):
     """More drawn masks, selections and environments find nothing new."""
     command = [

@@ -12,14 +12,8 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DIST = REPOSITORY / "dist"
-DISTRIBUTIONS = (
-    "anyaccel",
-    "anyaccel-amd",
-    "anyaccel-cli",
-    "anyaccel-conformance",
-    "anyaccel-example",
-    "anyaccel-nvidia",
-)
+PLUGINS = sorted(project.parent.name for project in REPOSITORY.glob("plugins/*/pyproject.toml"))
+DISTRIBUTIONS = ("anyaccel", "anyaccel-cli", "anyaccel-conformance", *(f"anyaccel-{name}" for name in PLUGINS))
 
 pytestmark = [pytest.mark.wheels, pytest.mark.timeout(600)]
 
@@ -94,7 +88,7 @@ def test_commands_work_without_the_workspace(everything, tmp_path):
     assert "8 devices" in shown
     assert run(everything, "anyaccel-cli", "topology", "--simulate", "amd-mi300x8", cwd=tmp_path)
     plugins = json.loads(run(everything, "accel-cli", "plugins", "--json", cwd=tmp_path))
-    assert {row["plugin"] for row in plugins["plugins"]} == {"amd", "example", "nvidia"}
+    assert {row["plugin"] for row in plugins["plugins"]} == set(PLUGINS)
 
 
 def test_the_kit_runs_without_the_workspace(wheels, tmp_path):

@@ -300,3 +300,24 @@ def test_a_variable_without_effect_is_said_to_have_none(invoke: Invoke) -> None:
 
     assert "NVIDIA_VISIBLE_DEVICES='none' has no effect here" in result.stderr
     assert "2 devices: 2 ready" in result.stdout
+
+
+def test_cores_that_only_repeat_their_device_are_counted(invoke: Invoke, example_registry: Registry) -> None:
+    """Eight chips get a row each; their sixteen equal cores are in the last line, and in rows with --all."""
+    short, full = (
+        invoke("discover", "--simulate", "example-grid", *more, registry=example_registry) for more in ((), ("--all",))
+    )
+
+    assert "note: 16 parts that only repeat their device are not listed (--all lists them)" in short.stderr
+    assert len(full.stdout.splitlines()) - len(short.stdout.splitlines()) == 16
+    assert short.stdout.splitlines()[-1] == full.stdout.splitlines()[-1]
+
+
+def test_cores_with_a_number_of_their_own_are_listed(invoke: Invoke, example_registry: Registry) -> None:
+    """As soon as a mask counts cores, each core that it shows is a row."""
+    shown = invoke(
+        "discover", "--simulate", "example-grid", "--env", "EXAMPLE_VISIBLE_UNITS=1", registry=example_registry
+    ).stdout
+
+    assert [line for line in shown.splitlines() if line.lstrip().startswith("0/1 ")]
+    assert not [line for line in shown.splitlines() if line.lstrip().startswith("1/2 ")]

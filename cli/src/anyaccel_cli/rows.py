@@ -38,6 +38,7 @@ __all__ = [
     "is_empty",
     "nothing_lines",
     "summary_line",
+    "telling_devices",
     "unclaimed_lines",
     "wide_columns",
 ]
@@ -198,6 +199,23 @@ def device_rows(
         cells = tuple(column.cell(device, inventory) for column in columns)
         rows.append(Row(cells, device.state.value, below))
     return tuple(rows)
+
+
+def telling_devices(inventory: Inventory, devices: Sequence[Device]) -> tuple[Device, ...]:
+    """Leave out parts whose row would only repeat that of their device: no memory, state or visible number of their own.
+
+    Many chips have dozens of equal cores; they are counted in the last line.
+    """
+    return tuple(device for device in devices if not _only_repeats(device, inventory))
+
+
+def _only_repeats(device: Device, inventory: Inventory) -> bool:
+    if device.parent is None or device.memory_owner in (None, device.id):
+        return False
+    whole = inventory.view(device.family).device(device.parent)
+    is_alike = (device.state, reason_of(device), device.model) == (whole.state, reason_of(whole), whole.model)
+    has_number = has_mask(inventory) and inventory.visible_ordinal(device) is not None
+    return is_alike and not has_number and is_visible(device, inventory) is is_visible(whole, inventory)
 
 
 def csv_rows(inventory: Inventory, devices: Sequence[Device], columns: Sequence[Column]) -> tuple[tuple[str, ...], ...]:

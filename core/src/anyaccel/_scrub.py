@@ -22,8 +22,10 @@ __all__ = ["scrubbed"]
 _UUID = re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b")
 _LONG_HEX = re.compile(r"\b[0-9a-f]{64}\b")
 _PREFIX = re.compile(r"\b(GPU|MIG)-([0-9a-fA-F]{4,})\b")
-_SERIAL_KEYS = re.compile(r"serial|board_id|part_number|asset", re.IGNORECASE)
+_SERIAL_KEYS = re.compile(r"serial|board_id|part_number|asset|(^|_)sn$", re.IGNORECASE)
 _ID_FILES = frozenset({"unique_id", "xgmi_device_id", "xgmi_hive_id"})
+_HEX_SERIAL = re.compile(r"^[0-9a-f]{16}\s*$")
+"""A serial number by which a family tells its devices apart: it gets a pseudonym, others are struck out."""
 _ID_PROPERTY = re.compile(r"^(unique_id|hive_id) ([0-9]{6,})$", re.MULTILINE)
 _LOG_LINE = re.compile(r"NVRM: Xid|Linux version ")
 """What is kept of a kernel log, from here to the line's end: error events, and where the last boot began."""
@@ -56,7 +58,7 @@ class _Names:
         """Collect the names in one file."""
         for uuid in _UUID.findall(text):
             self._uuids.setdefault(uuid.lower(), self._fake_uuid(uuid.lower()))
-        if posixpath.basename(path) in _ID_FILES:
+        if posixpath.basename(path) in _ID_FILES or _is_id_serial(path, text):
             self._learn_id(text.strip(), 16)
         for _, number in _ID_PROPERTY.findall(text):
             self._learn_id(number, 10)
@@ -107,7 +109,7 @@ def _people() -> Iterable[tuple[str, str]]:
 
 
 def _clean_file(path: str, text: str, names: _Names) -> str:
-    if _SERIAL_KEYS.search(posixpath.basename(path)):
+    if _SERIAL_KEYS.search(posixpath.basename(path)) and not _is_id_serial(path, text):
         return _SCRUBBED + "\n"
     if path.startswith("/root/var/log/"):
         return "".join(f"{line[match.start() :]}\n" for line in text.splitlines() if (match := _LOG_LINE.search(line)))
@@ -117,6 +119,10 @@ def _clean_file(path: str, text: str, names: _Names) -> str:
         document = _without_serials(json.loads(text))
         return names.replace(json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
     return names.replace(text)
+
+
+def _is_id_serial(path: str, text: str) -> bool:
+    return posixpath.basename(path) == "serial_number" and _HEX_SERIAL.match(text) is not None
 
 
 def _without_serials(value: Any) -> Any:

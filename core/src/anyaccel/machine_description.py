@@ -123,6 +123,11 @@ class MachineDescription:
         """Give the faults of one kind, for one card when named."""
         return tuple(f for f in self.faults if f.kind == kind and (card is None or f.card == card))
 
+    def keeps_driver(self, card: CardDescription) -> bool:
+        """Whether the family's own driver is bound to a card: it was not left out, and no fault takes it away."""
+        lost = any(self.faults_of(kind, card.address) for kind in ("no-driver", "vfio"))
+        return card.driver == "default" and not lost
+
     def family_options(self, plugin: str) -> Mapping[str, Json]:
         """Give the table named after a plugin, empty when there is none."""
         return self.families.get(plugin, FrozenMap())

@@ -25,6 +25,7 @@ from anyaccel_cli.rows import (
     is_empty,
     nothing_lines,
     summary_line,
+    telling_devices,
     unclaimed_lines,
     wide_columns,
 )
@@ -41,7 +42,12 @@ __all__ = ["command"]
 )
 @select_option
 @click.option("--columns", metavar="A,B,...", help="Columns of the table or CSV, in this order.")
-@click.option("--all", "is_all", is_flag=True, help="Rows for integrated parts even when there is nothing else.")
+@click.option(
+    "--all",
+    "is_all",
+    is_flag=True,
+    help="Rows for cores that differ in nothing from their device, and for integrated parts when there is nothing else.",
+)
 @machine_options
 @output_options("table", "wide", "json", "csv", "ids")
 def command(
@@ -57,7 +63,13 @@ def command(
     report_broken(inventory, output)
     devices, problem = _devices(inventory, expressions, output)
     is_nothing = not expressions and (not inventory.devices or (is_empty(inventory) and not is_all))
-    output.result(_text(output, inventory, devices, chosen, is_nothing=is_nothing))
+    is_short = not (is_all or expressions or chosen) and output.options.format == "table"
+    listed = telling_devices(inventory, devices) if is_short and not output.options.is_verbose else devices
+    output.result(_text(output, inventory, devices, chosen, listed=listed, is_nothing=is_nothing))
+    if len(listed) < len(devices):
+        output.note(
+            f"{len(devices) - len(listed)} parts that only repeat their device are not listed (--all lists them)"
+        )
     for hint in _hints(inventory, devices, is_nothing=is_nothing):
         output.hint(hint)
     if problem is not None and inventory.is_complete:
@@ -96,8 +108,10 @@ def _text(
     devices: tuple[Device, ...],
     chosen: tuple[Column, ...] | None,
     *,
+    listed: tuple[Device, ...],
     is_nothing: bool,
 ) -> str:
+    """Give the result; `listed` are the devices that get a row of the table."""
     format_ = output.options.format
     if format_ == "json":
         from anyaccel_cli.documents import discover_document
@@ -115,7 +129,12 @@ def _text(
         )
     if not devices:
         return ""
-    return _table_text(output, inventory, devices, _shown_columns(output, inventory, devices, chosen))
+    columns = _shown_columns(output, inventory, listed, chosen)
+    return (
+        lines_text(header_lines(inventory))
+        + output.table(columns, device_rows(inventory, listed, columns, is_verbose=output.options.is_verbose))
+        + output.lines((*unclaimed_lines(inventory), summary_line(inventory, devices)))
+    )
 
 
 def _shown_columns(
@@ -144,15 +163,6 @@ def _narrowed(
             break
         columns = tuple(column for column in columns if column.name != name)
     return columns
-
-
-def _table_text(output: Output, inventory: Inventory, devices: tuple[Device, ...], columns: tuple[Column, ...]) -> str:
-    rows = device_rows(inventory, devices, columns, is_verbose=output.options.is_verbose)
-    return (
-        lines_text(header_lines(inventory))
-        + output.table(columns, rows)
-        + output.lines((*unclaimed_lines(inventory), summary_line(inventory, devices)))
-    )
 
 
 def _hints(inventory: Inventory, devices: tuple[Device, ...], *, is_nothing: bool) -> tuple[str, ...]:
