@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n 2 --timeout 90
-PLUGINS := example nvidia amd neuron
+PLUGINS := example nvidia amd neuron gaudi
 PACKAGES := ./core $(PLUGINS:%=./plugins/%) ./cli ./conformance
 EDITABLE := $(foreach package,$(PACKAGES),-e $(package))
 SOURCES := core/src cli/src conformance/src $(PLUGINS:%=plugins/%/src)

@@ -18,7 +18,7 @@ RUN_ELSEWHERE = {
     "make demo": "the checks before landing run it",
     "make test": "this is it",
     "git clone https://github.com/anyaccel/anyaccel && cd anyaccel": "needs a network",
-    "pip install ./core ./plugins/nvidia ./plugins/amd ./plugins/neuron ./cli": "test_wheels installs the same from wheels",
+    "pip install ./core ./plugins/nvidia ./plugins/amd ./cli": "test_wheels installs the same from wheels",
     'pip install "anyaccel-cli[all]"': "nothing is published yet",
 }
 """Lines of `sh` blocks that no test of this file runs, each with the reason."""

@@ -33,13 +33,15 @@ def _lines(result: Result) -> list[str]:
 @pytest.mark.parametrize(
     ("shell", "lines"), [("bash", bash_lines), ("dash", bash_lines), ("zsh", bash_lines), ("fish", fish_lines)]
 )
-def test_a_real_shell_reads_every_value(shell: str, lines: Callable[[EnvironmentChange], tuple[str, ...]]) -> None:
+def test_a_real_shell_reads_every_value(
+    shell: str, lines: Callable[[EnvironmentChange], tuple[str, ...]], tmp_path: Path
+) -> None:
     """Quotes, dollar signs, backslashes, line ends and empty values arrive as they are, and what is unset is gone."""
     program = shutil.which(shell)
     if program is None:
         pytest.skip(f"{shell} is not installed")
     script = "\n".join((*lines(NASTY), "exec env -0"))
-    start = {"PATH": os.environ["PATH"], "GONE": "1", "HOME": "/nowhere"}
+    start = {"PATH": os.environ["PATH"], "GONE": "1", "HOME": str(tmp_path)}
     done = subprocess.run([program, "-c", script], env=start, capture_output=True, text=True, timeout=15, check=True)
     seen = dict(pair.split("=", 1) for pair in done.stdout.split("\0") if pair)
 

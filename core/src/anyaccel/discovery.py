@@ -130,8 +130,8 @@ def discover(
 
 
 def _claimed(works: Sequence[_Work]) -> frozenset[str]:
-    devices = (device for work in works for device in work.devices)
-    addresses = {address for device in devices for address in device.pci_addresses}
+    devices = [device for work in works for device in work.devices]
+    addresses = {name for device in devices for name in (*device.pci_addresses, *device.nodes)}
     return frozenset(addresses.union(*(work.discovery.claimed for work in works)))
 
 

@@ -102,6 +102,12 @@ class Reply:
         value = self._values.get(name)
         return tuple(whole_number(entry) for entry in value) if isinstance(value, list) else ()
 
+    def flags(self, name: str) -> tuple[bool, ...]:
+        """Give a list of true and false; empty when it is no list, or something else is in it."""
+        value = self._values.get(name)
+        is_plain = isinstance(value, list) and all(isinstance(entry, bool) for entry in value)
+        return tuple(value) if is_plain and isinstance(value, list) else ()
+
     def inner(self, name: str) -> Reply:
         """Give an object inside this one, empty when there is none."""
         return Reply(self._values.get(name), self._source)

@@ -37,8 +37,8 @@ def unclaimed_hardware(
 ) -> Iterable[UnclaimedHardware]:
     """Name the hardware that looks like an accelerator and belongs to no plugin that works.
 
-    Args: claimed: PCI addresses that plugins claim. working: keys of the plugins that work. failures: outcomes of the others.
-        known: families whose hardware is named together with the command that helps.
+    Args: claimed: PCI addresses and device files that plugins claim. working: keys of the plugins that work. failures: outcomes
+        of the others. known: families whose hardware is named together with the command that helps.
     """
     named: set[str] = set()
     for family in known:
@@ -87,5 +87,6 @@ def _unclaimed_nodes(machine: Machine, claimed: Container[str]) -> Iterable[Uncl
     for name in machine.list_folder("/sys/class/accel"):
         real = machine.resolve(f"/sys/class/accel/{name}/device")
         address = (real or "").rpartition("/")[2]
-        if re.fullmatch(r"accel\d+", name) and address not in claimed:
-            yield UnclaimedHardware(f"/dev/accel/{name}", None, None, "unclaimed accelerator node")
+        node = f"/dev/accel/{name}"
+        if re.fullmatch(r"accel\d+", name) and address not in claimed and node not in claimed:
+            yield UnclaimedHardware(node, None, None, "unclaimed accelerator node")

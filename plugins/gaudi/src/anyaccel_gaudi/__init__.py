@@ -1,0 +1,3 @@
+"""Intel Gaudi for anyaccel."""
+
+__version__ = "0.1.0"
